@@ -64,7 +64,8 @@ do {
         let spent = await engine.end()
         reading.usage[.ocr] = Worked((), reading.usage[.ocr] ?? Usage()).adding(spent)
     }
-    let assembled = try await workshop.assemble(file, reading.inspection, texts: reading.texts, into: output, choices: choices)
+    let assembled = try await workshop.assemble(
+        file, reading.inspection, texts: reading.texts, into: output, choices: choices)
     reading.usage[.assemble] = assembled.usage
     let text = reading.texts.sorted { $0.key < $1.key }.map(\.value.text).joined(separator: "\u{c}")
     try Data(text.utf8).write(to: URL(filePath: words[4] + ".txt"))

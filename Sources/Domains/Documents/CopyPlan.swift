@@ -41,7 +41,9 @@ struct CopyPlan: Sendable {
         var facts = made.facts ?? CopyFacts()
         if choices.format == .archive { facts.format = choices.format.rawValue }
         if way == .drawn, inspection.kind == .pdf { facts.isDrawn = true }
-        let cleaned = way == .drawn ? inspection.pages.indices.map { $0 + 1 }.filter { choices.clean && isScan($0) } : pagesToClean
+        let cleaned =
+            way == .drawn
+            ? inspection.pages.indices.map { $0 + 1 }.filter { choices.clean && isScan($0) } : pagesToClean
         if !cleaned.isEmpty { facts.cleaned = cleaned }
         let levelled = texts.filter { choices.level && $0.value.skew != 0 }.keys.sorted()
         if !levelled.isEmpty { facts.levelled = levelled }

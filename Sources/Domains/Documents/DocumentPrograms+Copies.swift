@@ -65,7 +65,9 @@ extension DocumentPrograms {
         if let unfit = made.unfit, !unfit.isEmpty, plan.way != .drawn, plan.inspection.kind == .pdf {
             let known = Set(request.pictures.map(\.page))
             try Self.checked(pictures.usage) { () throws(DocumentRefusal) in
-                guard unfit.allSatisfy({ plan.inspection.pages.indices.contains($0.page - 1) && !known.contains($0.page) })
+                guard
+                    unfit.allSatisfy({ plan.inspection.pages.indices.contains($0.page - 1) && !known.contains($0.page) }
+                    )
                 else { throw DocumentRefusal(.malformed, "a page that is a picture can not be in an archive") }
             }
             request.draws(unfit.map(\.page), plan.texts)

@@ -84,7 +84,8 @@ extension DocumentPrograms {
             .assemble, CopyRequest.pack(wish), Array(raster.pixels), files: [], as: PackedPicture.self)
         all.add(usage)
         try Self.checked(all.usage) { () throws(DocumentRefusal) in
-            guard packed.count == bytes.count, packed.count > 0, packed.width == raster.width, packed.height == raster.height,
+            guard packed.count == bytes.count, packed.count > 0, packed.width == raster.width,
+                packed.height == raster.height,
                 [1, 8].contains(packed.bits), [1, 3].contains(packed.components)
             else { throw DocumentRefusal(.internal, "the packed picture is not what was asked for") }
             guard all.value.count + bytes.count <= Self.mostPictures else {

@@ -7,7 +7,8 @@ package enum ColorProfile {
     private static func make() -> [UInt8] {
         let curve = curve()
         let tags: [(String, [UInt8])] = [
-            ("desc", description("sRGB IEC61966-2.1")), ("cprt", kind("text") + Array("No copyright, use freely\0".utf8)),
+            ("desc", description("sRGB IEC61966-2.1")),
+            ("cprt", kind("text") + Array("No copyright, use freely\0".utf8)),
             ("wtpt", place(0.9642, 1, 0.8249)), ("rXYZ", place(0.43607, 0.22249, 0.01392)),
             ("gXYZ", place(0.38515, 0.71687, 0.09708)), ("bXYZ", place(0.14307, 0.06061, 0.7141)),
             ("rTRC", curve), ("gTRC", curve), ("bTRC", curve),

@@ -34,7 +34,8 @@ package struct ContentScan: Sendable, Equatable {
     private static let operators: Set<String> = [
         "b", "B", "b*", "B*", "BDC", "BMC", "BT", "BX", "c", "cm", "CS", "cs", "d", "d0", "d1", "Do", "DP", "EMC", "ET",
         "EX", "f", "F", "f*", "G", "g", "gs", "h", "i", "j", "J", "K", "k", "l", "m", "M", "MP", "n", "q", "Q", "re",
-        "RG", "rg", "ri", "s", "S", "SC", "sc", "SCN", "scn", "sh", "T*", "Tc", "Td", "TD", "Tf", "Tj", "TJ", "TL", "Tm",
+        "RG", "rg", "ri", "s", "S", "SC", "sc", "SCN", "scn", "sh", "T*", "Tc", "Td", "TD", "Tf", "Tj", "TJ", "TL",
+        "Tm",
         "Tr", "Ts", "Tw", "Tz", "v", "w", "W", "W*", "y", "'", "\"",
     ]
     private static let kinds = [
@@ -97,7 +98,9 @@ package struct ContentScan: Sendable, Equatable {
         if !scanner.passPicture() { found(.content) }
     }
 
-    private static let inlineSpaces: Set<String> = ["/G", "/RGB", "/CMYK", "/I", "/Indexed", "/DeviceGray", "/DeviceRGB", "/DeviceCMYK"]
+    private static let inlineSpaces: Set<String> = [
+        "/G", "/RGB", "/CMYK", "/I", "/Indexed", "/DeviceGray", "/DeviceRGB", "/DeviceCMYK",
+    ]
 }
 
 /// Takes instructions apart.
@@ -112,7 +115,9 @@ private struct Scanner {
         case word(String)
     }
 
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 32 || byte == 10 || byte == 13 || byte == 9 || byte == 12 || byte == 0 }
+    private static func isSpace(_ byte: UInt8) -> Bool {
+        byte == 32 || byte == 10 || byte == 13 || byte == 9 || byte == 12 || byte == 0
+    }
     private static func isDelimiter(_ byte: UInt8) -> Bool { "()<>[]{}/%".utf8.contains(byte) }
 
     mutating func next() -> Lexeme? {
@@ -143,7 +148,8 @@ private struct Scanner {
         case UInt8(ascii: "/"):
             at += 1
             return .name("/" + word())
-        case UInt8(ascii: ">"), UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: ")"):
+        case UInt8(ascii: ">"), UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "{"), UInt8(ascii: "}"),
+            UInt8(ascii: ")"):
             at += 1
             return .operand
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."):
@@ -183,9 +189,14 @@ private struct Scanner {
         at += 1
         while at + 1 < bytes.count {
             let isEnd =
-                bytes[at] == UInt8(ascii: "E") && bytes[at + 1] == UInt8(ascii: "I") && at > 0 && Self.isSpace(bytes[at - 1])
+                bytes[at] == UInt8(ascii: "E") && bytes[at + 1] == UInt8(ascii: "I") && at > 0
+                && Self.isSpace(bytes[at - 1])
                 && (at + 2 >= bytes.count || Self.isSpace(bytes[at + 2]))
-            if isEnd, bytes[min(at + 2, bytes.count)..<min(at + 12, bytes.count)].allSatisfy({ $0 < 127 && ($0 >= 32 || Self.isSpace($0)) }) {
+            if isEnd,
+                bytes[min(at + 2, bytes.count)..<min(at + 12, bytes.count)].allSatisfy({
+                    $0 < 127 && ($0 >= 32 || Self.isSpace($0))
+                })
+            {
                 at += 2
                 return true
             }

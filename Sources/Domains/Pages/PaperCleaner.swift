@@ -73,7 +73,8 @@ package struct PaperCleaner {
                 var least = 255
                 for component in 0..<components {
                     let upper = at(left, top, component) * (256 - beside) + at(left + 1, top, component) * beside
-                    let lower = at(left, top + 1, component) * (256 - beside) + at(left + 1, top + 1, component) * beside
+                    let lower =
+                        at(left, top + 1, component) * (256 - beside) + at(left + 1, top + 1, component) * beside
                     let level = max(64, (upper * (256 - below) + lower * below) >> 16)
                     let value = min(255, Int(pixels[start + component]) * 255 / level)
                     pixels[start + component] = UInt8(value)

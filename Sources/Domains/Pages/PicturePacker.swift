@@ -4,7 +4,9 @@ package enum PicturePacker {
     package static func isGrey(_ pixels: some RandomAccessCollection<UInt8>) -> Bool {
         var (colored, count, at) = (0, 0, pixels.startIndex)
         while pixels.distance(from: at, to: pixels.endIndex) >= 3 {
-            let (red, green, blue) = (pixels[at], pixels[pixels.index(after: at)], pixels[pixels.index(at, offsetBy: 2)])
+            let (red, green, blue) = (
+                pixels[at], pixels[pixels.index(after: at)], pixels[pixels.index(at, offsetBy: 2)]
+            )
             if max(red, green, blue) - min(red, green, blue) > 24 { colored += 1 }
             count += 1
             at = pixels.index(at, offsetBy: 3)
@@ -95,13 +97,16 @@ package enum PicturePacker {
         for row in 0..<down {
             let (top, bottom) = (row * height / down, max(row * height / down + 1, (row + 1) * height / down))
             for column in 0..<across {
-                let (left, right) = (column * width / across, max(column * width / across + 1, (column + 1) * width / across))
+                let (left, right) = (
+                    column * width / across, max(column * width / across + 1, (column + 1) * width / across)
+                )
                 for component in 0..<components {
                     var sum = 0
                     for y in top..<bottom {
                         for x in left..<right { sum += Int(pixels[(y * width + x) * components + component]) }
                     }
-                    out[(row * across + column) * components + component] = UInt8(sum / ((bottom - top) * (right - left)))
+                    out[(row * across + column) * components + component] = UInt8(
+                        sum / ((bottom - top) * (right - left)))
                 }
             }
         }

@@ -196,7 +196,8 @@ extension CopyFacts {
             facts.append(
                 .init(
                     "Pictures",
-                    "\(pictures.before) bytes, in the copy \(pictures.after): \(pictures.replaced) of \(pictures.count) are smaller"))
+                    "\(pictures.before) bytes, in the copy \(pictures.after): \(pictures.replaced) of \(pictures.count) are smaller"
+                ))
         }
         return facts
     }

@@ -18,7 +18,9 @@ extension Archive {
     }
 
     private func problem(drawnFont font: PDF.Object) -> CopyFacts.Cause? {
-        guard hasWidths(font), let glyphs = pdf.value(font, "/CharProcs"), pdf.isDictionary(glyphs) else { return .fonts }
+        guard hasWidths(font), let glyphs = pdf.value(font, "/CharProcs"), pdf.isDictionary(glyphs) else {
+            return .fonts
+        }
         let resources = pdf.value(font, "/Resources")
         for key in pdf.keys(glyphs) {
             let glyph = qpdf_oh_get_key(pdf.handle, glyphs, key)
@@ -38,7 +40,9 @@ extension Archive {
                 return false
             }
         }
-        guard pdf.name(inner, "/Subtype") == "/CIDFontType2" else { return pdf.name(inner, "/Subtype") == "/CIDFontType0" }
+        guard pdf.name(inner, "/Subtype") == "/CIDFontType2" else {
+            return pdf.name(inner, "/Subtype") == "/CIDFontType0"
+        }
         if let map = pdf.value(inner, "/CIDToGIDMap") { return pdf.isStream(map) || pdf.name(map) == "/Identity" }
         // The same as without one.
         pdf.set(inner, "/CIDToGIDMap", parse("/Identity"))
@@ -95,7 +99,8 @@ extension Archive {
         if isHidden(annotation) || kind == "/Popup" { return nil }
         guard pdf.value(annotation, "/OC") == nil else { return .layers }
         guard Self.kinds.contains(kind) else { return .annotations }
-        guard let looks = pdf.value(annotation, "/AP"), pdf.isDictionary(looks), let usual = pdf.value(looks, "/N") else {
+        guard let looks = pdf.value(annotation, "/AP"), pdf.isDictionary(looks), let usual = pdf.value(looks, "/N")
+        else {
             // A field that is empty shows nothing.
             let isEmpty = kind == "/Widget" && pdf.value(annotation, "/MK") == nil && pdf.value(annotation, "/V") == nil
             return kind == "/Link" || isEmpty ? nil : .annotations

@@ -39,7 +39,8 @@ extension Archive {
     }
 
     private static let removed = [
-        "/Metadata", "/PieceInfo", "/Thumb", "/LastModified", "/OPI", "/Alternates", "/PresSteps", "/Requirements", "/FFilter",
+        "/Metadata", "/PieceInfo", "/Thumb", "/LastModified", "/OPI", "/Alternates", "/PresSteps", "/Requirements",
+        "/FFilter",
         "/FDecodeParms", "/AA",
     ]
     private static let actions: Set<String> = ["/GoTo", "/URI", "/Named", "/Thread"]
@@ -64,7 +65,9 @@ extension Archive {
             } else if pdf.isDictionary(object) {
                 for key in Self.removed { pdf.remove(object, key) }
                 for key in pdf.keys(object) {
-                    guard key.utf8.count <= 128 else { throw DocumentRefusal(.malformed, "a name is too long for an archive") }
+                    guard key.utf8.count <= 128 else {
+                        throw DocumentRefusal(.malformed, "a name is too long for an archive")
+                    }
                     let value = qpdf_oh_get_key(pdf.handle, object, key)
                     if isForbidden(action: value) {
                         pdf.remove(object, key)
@@ -83,7 +86,8 @@ extension Archive {
         guard pdf.isDictionary(action), let kind = pdf.name(action, "/S") else { return false }
         if kind == "/Named" { return !Self.movements.contains(pdf.name(action, "/N") ?? "") }
         guard !Self.actions.contains(kind) else { return false }
-        return pdf.name(action, "/Type") == "/Action" || ["/SetOCGState", "/GoTo3DView", "/Trans"].contains(kind) && pdf.value(action, "/D") == nil
+        return pdf.name(action, "/Type") == "/Action"
+            || ["/SetOCGState", "/GoTo3DView", "/Trans"].contains(kind) && pdf.value(action, "/D") == nil
     }
 
     private func check(_ object: PDF.Object) throws(DocumentRefusal) {
@@ -97,7 +101,8 @@ extension Archive {
     }
 
     private static let kept: Set<String> = [
-        "/Type", "/Pages", "/Outlines", "/PageLabels", "/Lang", "/ViewerPreferences", "/PageMode", "/PageLayout", "/Names",
+        "/Type", "/Pages", "/Outlines", "/PageLabels", "/Lang", "/ViewerPreferences", "/PageMode", "/PageLayout",
+        "/Names",
         "/Dests", "/StructTreeRoot", "/MarkInfo", "/AcroForm",
     ]
 
@@ -115,7 +120,8 @@ extension Archive {
         let intent = qpdf_make_indirect_object(
             pdf.handle,
             pdf.parse(
-                "<< /Type /OutputIntent /S /GTS_PDFA1 /OutputConditionIdentifier (sRGB IEC61966-2.1) /Info (sRGB IEC61966-2.1) >>"))
+                "<< /Type /OutputIntent /S /GTS_PDFA1 /OutputConditionIdentifier (sRGB IEC61966-2.1) /Info (sRGB IEC61966-2.1) >>"
+            ))
         pdf.set(intent, "/DestOutputProfile", pdf.stream(ColorProfile.sRGB, dictionary: ["/N": "3"]))
         pdf.set(pdf.root, "/OutputIntents", qpdf_oh_wrap_in_array(pdf.handle, intent))
     }
@@ -128,7 +134,8 @@ extension Archive {
         var facts: [String: String] = [:]
         for key in ["Title", "Author", "Subject", "Keywords", "Creator"] {
             var text = ""
-            if let old, pdf.isDictionary(old), let value = pdf.value(old, "/\(key)"), qpdf_oh_is_string(pdf.handle, value) != 0,
+            if let old, pdf.isDictionary(old), let value = pdf.value(old, "/\(key)"),
+                qpdf_oh_is_string(pdf.handle, value) != 0,
                 let bytes = qpdf_oh_get_utf8_value(pdf.handle, value)
             {
                 text = ArchiveDescription.plain(String(cString: bytes))

@@ -36,7 +36,8 @@ final class Archive {
         if let cause = problem(ofGroup: page) { return cause }
         if let box = pdf.value(page, "/MediaBox") {
             let sides = pdf.items(box).map { qpdf_oh_get_numeric_value(pdf.handle, $0) }
-            guard sides.count == 4, [abs(sides[2] - sides[0]), abs(sides[3] - sides[1])].allSatisfy({ (3...14_400).contains($0) })
+            guard sides.count == 4,
+                [abs(sides[2] - sides[0]), abs(sides[3] - sides[1])].allSatisfy({ (3...14_400).contains($0) })
             else { return .size }
         }
         for annotation in pdf.value(page, "/Annots").map({ pdf.items($0) }) ?? [] {
@@ -66,7 +67,9 @@ final class Archive {
     private func problem(_ scan: ContentScan, _ resources: PDF.Object?) -> CopyFacts.Cause? {
         if let cause = scan.problem { return cause }
         for (kind, names) in scan.names.sorted(by: { $0.key < $1.key }) where !names.isEmpty {
-            guard let resources, let group = pdf.value(resources, kind), pdf.isDictionary(group) else { return .content }
+            guard let resources, let group = pdf.value(resources, kind), pdf.isDictionary(group) else {
+                return .content
+            }
             for name in names.sorted() {
                 guard let object = pdf.value(group, name) else { return .content }
                 if let cause = problem(of: object, kind) { return cause }
@@ -102,7 +105,8 @@ final class Archive {
     }
 
     private func problem(ofGroup holder: PDF.Object) -> CopyFacts.Cause? {
-        guard let group = pdf.value(holder, "/Group"), pdf.isDictionary(group), let space = pdf.value(group, "/CS") else {
+        guard let group = pdf.value(holder, "/Group"), pdf.isDictionary(group), let space = pdf.value(group, "/CS")
+        else {
             return nil
         }
         return problem(space: space)
@@ -129,12 +133,16 @@ final class Archive {
         for key in ["/Alternates", "/OPI", "/Interpolate"] { pdf.remove(head, key) }
         if let intent = pdf.name(head, "/Intent"), !ContentScan.intents.contains(intent) { pdf.remove(head, "/Intent") }
         let filters = pdf.filters(head)
-        let known: Set = ["/FlateDecode", "/LZWDecode", "/ASCII85Decode", "/ASCIIHexDecode", "/RunLengthDecode", "/DCTDecode", "/CCITTFaxDecode", "/JBIG2Decode", "/JPXDecode"]
+        let known: Set = [
+            "/FlateDecode", "/LZWDecode", "/ASCII85Decode", "/ASCIIHexDecode", "/RunLengthDecode", "/DCTDecode",
+            "/CCITTFaxDecode", "/JBIG2Decode", "/JPXDecode",
+        ]
         guard filters.allSatisfy({ known.contains($0) }) else { return .pictures }
         // LZW is written in another way if it can be decoded alone.
         if filters.contains("/LZWDecode"), pdf.data(image, body: { $0.count }) == nil { return .pictures }
         if filters.contains("/JPXDecode") {
-            guard filters.count == 1, pdf.data(image, level: qpdf_dl_none, body: { JPXHeader.isFit(Bytes($0)) }) == true else { return .pictures }
+            guard filters.count == 1, pdf.data(image, level: qpdf_dl_none, body: { JPXHeader.isFit(Bytes($0)) }) == true
+            else { return .pictures }
         }
         if let space = pdf.value(head, "/ColorSpace"), let cause = problem(space: space) { return cause }
         for key in ["/SMask", "/Mask"] {
@@ -149,11 +157,14 @@ final class Archive {
         guard pdf.isDictionary(state) else { return .content }
         // They are for printing plates.
         for key in ["/HT", "/HTP"] { pdf.remove(state, key) }
-        guard pdf.value(state, "/TR") == nil, pdf.name(state, "/TR2").map({ $0 == "/Default" }) ?? (pdf.value(state, "/TR2") == nil)
+        guard pdf.value(state, "/TR") == nil,
+            pdf.name(state, "/TR2").map({ $0 == "/Default" }) ?? (pdf.value(state, "/TR2") == nil)
         else { return .transparency }
         if let modes = pdf.value(state, "/BM") {
             let names = pdf.isArray(modes) ? pdf.items(modes) : [modes]
-            guard names.count == 1, let mode = pdf.name(names[0]), Self.modes.contains(mode) else { return .transparency }
+            guard names.count == 1, let mode = pdf.name(names[0]), Self.modes.contains(mode) else {
+                return .transparency
+            }
             if pdf.isArray(modes) { pdf.set(state, "/BM", names[0]) }
         }
         if let intent = pdf.name(state, "/RI"), !ContentScan.intents.contains(intent) { return .colors }
@@ -168,7 +179,8 @@ final class Archive {
     }
 
     private static let modes: Set<String> = [
-        "/Normal", "/Compatible", "/Multiply", "/Screen", "/Overlay", "/Darken", "/Lighten", "/ColorDodge", "/ColorBurn",
+        "/Normal", "/Compatible", "/Multiply", "/Screen", "/Overlay", "/Darken", "/Lighten", "/ColorDodge",
+        "/ColorBurn",
         "/HardLight", "/SoftLight", "/Difference", "/Exclusion", "/Hue", "/Saturation", "/Color", "/Luminosity",
     ]
 
@@ -219,7 +231,8 @@ final class Archive {
     }
 
     private static func isProfile(_ bytes: Bytes, components: Int) -> Bool {
-        guard bytes.count >= 132, let size = bytes.number(0, 4), size <= bytes.count, let version = bytes.number(8, 1), version <= 4,
+        guard bytes.count >= 132, let size = bytes.number(0, 4), size <= bytes.count, let version = bytes.number(8, 1),
+            version <= 4,
             bytes.starts(with: "acsp", at: 36)
         else { return false }
         guard ["scnr", "mntr", "prtr", "spac"].contains(where: { bytes.starts(with: $0, at: 12) }) else { return false }

@@ -79,7 +79,8 @@ extension PDF {
             }
         }
         for index in 0..<pageCount {
-            let place = inspection.pages.indices.contains(index) ? inspection.pages[index] : .init(width: 612, height: 792)
+            let place =
+                inspection.pages.indices.contains(index) ? inspection.pages[index] : .init(width: 612, height: 792)
             let scale = inspection.kind.isImage ? 300 / Raster.dpi(ofImage: place) : 300.0 / 72
             let longest = max(place.width, place.height) * scale
             let most = Int(min(max(longest, 300), 100_000).rounded(.up))

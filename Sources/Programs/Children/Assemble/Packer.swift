@@ -49,7 +49,8 @@ enum Packer {
     static func jpeg(
         _ pixels: some RandomAccessCollection<UInt8>, _ width: Int, _ height: Int, _ components: Int, quality: Int32
     ) -> [UInt8]? {
-        guard width > 0, height > 0, width <= 65_500, height <= 65_500, pixels.count == width * height * components else {
+        guard width > 0, height > 0, width <= 65_500, height <= 65_500, pixels.count == width * height * components
+        else {
             return nil
         }
         var (bytes, count) = (UnsafeMutablePointer<UInt8>?.none, 0)

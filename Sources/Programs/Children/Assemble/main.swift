@@ -14,7 +14,8 @@ ChildSandbox().enter()
 func assemble(_ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(DocumentRefusal) -> Assembled {
     var request = request
     // These pictures of an image come as they are shown. What their files say of turning is done.
-    for picture in request.pictures where request.kind.isImage && request.inspection.pages.indices.contains(picture.page - 1) {
+    for picture in request.pictures
+    where request.kind.isImage && request.inspection.pages.indices.contains(picture.page - 1) {
         request.inspection.pages[picture.page - 1].rotation = 0
         request.inspection.pages[picture.page - 1].isMirrored = nil
     }

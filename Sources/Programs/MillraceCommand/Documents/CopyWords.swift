@@ -11,7 +11,9 @@ enum CopyWords {
             words.append("drawn as pictures: " + pages.joined(separator: ", ") + (drawn.count > 20 ? ", …" : ""))
         }
         for name in ["cleaned", "levelled"] {
-            if let pages = about[name]?.items { words.append("\(pages.count) \(pages.count == 1 ? "page" : "pages") \(name)") }
+            if let pages = about[name]?.items {
+                words.append("\(pages.count) \(pages.count == 1 ? "page" : "pages") \(name)")
+            }
         }
         if let pictures = about["pictures"], let before = pictures["before"], let after = pictures["after"] {
             words.append("pictures \(before.compact) bytes before, \(after.compact) after")
