@@ -18,7 +18,7 @@ private func chosen(_ change: (inout DocumentChoices) -> Void) -> DocumentChoice
     return choices
 }
 
-/// A page with a picture of its whole area, of so many shades of grey as there are bits.
+/// A page with a picture of its whole area, with one bit or eight for each pixel.
 private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> UInt8, more: String = "") -> [UInt8] {
     var samples: [UInt8] = []
     for y in 0..<height {
@@ -42,13 +42,20 @@ private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> 
 }
 
 @Suite struct ArchiveTests {
+    /// Drawn in colours: in grey alone poppler takes four inks for other shades.
+    private func shown(_ file: Int32, _ inspection: Inspection) async throws -> Grid {
+        var raster = try await workshop.raster(file, inspection, page: 1, keepsColor: true).value
+        if raster.head.components == 3 { raster.pixels = PicturePacker.grey(raster.pixels)[...] }
+        return Grid(raster)
+    }
+
     private func copy(
         _ bytes: [UInt8], _ choices: DocumentChoices, texts: [Int: PageText] = [:]
     ) async throws -> (bytes: [UInt8], made: Assembled, shown: Grid, before: Grid) {
         try await withFile(bytes) { file in
             let inspection = try await workshop.probe(file).value
             let own = try await workshop.ownText(file, inspection, pages: [1]).value
-            let before = Grid(try await workshop.raster(file, inspection, page: 1).value)
+            let before = try await self.shown(file, inspection)
             return try await withFile([]) { output in
                 let made = try await workshop.assemble(
                     file, inspection, texts: texts.isEmpty ? own : texts, into: output, choices: choices,
@@ -56,7 +63,7 @@ private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> 
                 ).value
                 var copied = try await workshop.probe(output).value
                 copied.pages[0].dpi = inspection.pages[0].dpi
-                let shown = Grid(try await workshop.raster(output, copied, page: 1).value)
+                let shown = try await self.shown(output, copied)
                 return (DocumentsTests.bytes(of: output), made, shown, before)
             }
         }
@@ -83,7 +90,7 @@ private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> 
         func page(_ resources: String, _ content: String, more: String = "") -> [UInt8] {
             pdf([
                 "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-                "<</Type/Page/Parent 2 0 R/MediaBox[0 0 90 60]/Contents 4 0 R/Resources<<\(resources)>>\(more)>>",
+                "<</Type/Page/Parent 2 0 R/MediaBox[0 0 90 72]/Contents 4 0 R/Resources<<\(resources)>>\(more)>>",
                 stream("", content),
             ])
         }
