@@ -50,7 +50,7 @@ extension DocumentPrograms {
         var spent = request.usage
         do throws(DocumentFailure) {
             let (_, _, usage, refused) = try await ask(
-                .assemble, request.value.0, request.value.1, files: [file, output], as: Assembled.self)
+                copy: .assemble(request.value.0), request.value.1, files: [file, output], as: Assembled.self)
             spent = Worked((), spent).adding(usage)
             spent = Worked((), spent).adding(try await verify(output, pages: count))
             var open = self

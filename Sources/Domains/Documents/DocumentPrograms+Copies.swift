@@ -97,8 +97,15 @@ extension DocumentPrograms {
             throw DocumentFailure(DocumentRefusal(.internal, "the file for the copy can not be written to"))
         }
         let (made, _, usage, refused) = try await ask(
-            .assemble, CopyRequest.assemble(request), pictures, files: [file, output], as: Assembled.self)
+            copy: .assemble(request), pictures, files: [file, output], as: Assembled.self)
         return (made, usage, refused)
+    }
+
+    /// The one way to the child that writes PDFs: it reads no other request.
+    func ask<Head: Decodable & Sendable>(
+        copy request: CopyRequest, _ body: [UInt8], files: [Int32], as head: Head.Type
+    ) async throws(DocumentFailure) -> (head: Head, body: ArraySlice<UInt8>, usage: Usage, refusedLayers: UInt32) {
+        try await ask(.assemble, request, body, files: files, as: head)
     }
 
     /// Opens a PDF that was made here as its readers will: by qpdf and by poppler, which share no code and have not written it.

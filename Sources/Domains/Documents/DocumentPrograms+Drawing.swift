@@ -81,7 +81,7 @@ extension DocumentPrograms {
         var own = self
         own.mostPixels = max(mostPixels, raster.width * raster.height)
         let (packed, bytes, usage, _) = try await own.ask(
-            .assemble, CopyRequest.pack(wish), Array(raster.pixels), files: [], as: PackedPicture.self)
+            copy: .pack(wish), Array(raster.pixels), files: [], as: PackedPicture.self)
         all.add(usage)
         try Self.checked(all.usage) { () throws(DocumentRefusal) in
             guard packed.count == bytes.count, packed.count > 0, packed.width == raster.width,
