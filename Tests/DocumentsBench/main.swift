@@ -26,6 +26,7 @@ if words.count == 6 {
 }
 var workshop = DocumentPrograms(environment: [:], beside: words[0])
 workshop.models = words[2]
+if words.count == 6, choices.languages == .found { workshop.languages = ["auto"] }
 let file = open(words[3], O_RDONLY | O_CLOEXEC)
 guard file >= 0 else { complain("\(words[3]) can not be opened") }
 let output = open(words[4], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)

@@ -23,6 +23,12 @@ package struct DocumentChoices: Codable, Sendable, Equatable {
         case off, separators
     }
 
+    package enum Languages: String, Codable, Sendable {
+        /// Those of each page are found.
+        case found
+        case given
+    }
+
     package var mode: Mode = .skip
     package var format: Format = .pdf
     /// Pages askew are levelled in the copy.
@@ -31,6 +37,7 @@ package struct DocumentChoices: Codable, Sendable, Equatable {
     package var clean = false
     package var pictures: Pictures = .keep
     package var split: Split = .off
+    package var languages: Languages = .found
 
     package init() {}
 
@@ -41,6 +48,7 @@ package struct DocumentChoices: Codable, Sendable, Equatable {
         level = try values.decodeIfPresent(Bool.self, forKey: .level) ?? false
         clean = try values.decodeIfPresent(Bool.self, forKey: .clean) ?? false
         pictures = try values.decodeIfPresent(Pictures.self, forKey: .pictures) ?? .keep
+        languages = try values.decodeIfPresent(Languages.self, forKey: .languages) ?? .found
         split = try values.decodeIfPresent(Split.self, forKey: .split) ?? .off
     }
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 package import Pages
 package import Sandbox
 
@@ -29,6 +30,23 @@ package struct DocumentPrograms: Sendable {
 
     /// Debian's directory for the models.
     package static let usualModels = "/usr/share/tesseract-ocr/5/tessdata"
+
+    /// In the place of languages: those of each page are found.
+    package static let found = ["auto"]
+
+    /// The names of the installed models.
+    package var installedModels: [String] {
+        guard let folder = opendir(models) else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: entry.pointee.d_name) { start in
+                start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name.hasSuffix(".traineddata") { names.append(String(name.dropLast(".traineddata".count))) }
+        }
+        return names.sorted()
+    }
 
     package static let usualCharacterTables = "/usr/share/poppler"
 

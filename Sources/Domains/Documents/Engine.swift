@@ -40,7 +40,10 @@ package actor ChildEngine: Engine {
         pages = workshop.enginePages
         self.patience = patience
         let engine = program?.path.split(separator: "/").last.map(String.init) ?? "tesseract"
-        name = "\(engine)/\(languages)"
+        // What is found depends on the models that are there.
+        let models =
+            workshop.languages == DocumentPrograms.found ? ":\(workshop.installedModels.joined(separator: "+"))" : ""
+        name = "\(engine)/\(languages)\(models)"
     }
 
     package func read(

@@ -31,6 +31,29 @@ package enum Gate {
     /// A page this noisy is smoothed at once: reading its plain picture would be a waste.
     package static func isNoisy(_ noise: Double) -> Bool { noise >= noisy }
 
+    /// Whether many single pixels differ from all pixels around them: salt and pepper, which the noise above does not see.
+    package static func isSpeckled(_ pixels: ArraySlice<UInt8>, width: Int, height: Int) -> Bool {
+        guard width >= 16, height >= 16, pixels.count >= width * height else { return false }
+        var (specks, total) = (0, 0)
+        let (down, across) = (max(1, height / 128), max(3, width / 256))
+        pixels.withUnsafeBufferPointer { pixels in
+            for row in stride(from: 1 + down / 2, to: height - 1, by: down) {
+                for column in stride(from: 1, to: width - 1, by: across) {
+                    let at = row * width + column
+                    let level = Int(pixels[at])
+                    let around = (
+                        Int(pixels[at - 1]), Int(pixels[at + 1]), Int(pixels[at - width]), Int(pixels[at + width])
+                    )
+                    let lowest = min(around.0, around.1, around.2, around.3)
+                    let highest = max(around.0, around.1, around.2, around.3)
+                    total += 1
+                    if level < lowest - 70 || level > highest + 70 { specks += 1 }
+                }
+            }
+        }
+        return specks * 200 > total
+    }
+
     /// The smallest allowed scale of a picture. At 200 dpi the engine reads print as well as at 300, and every further pixel costs time.
     package static func leastScale(dpi: Double) -> Double {
         dpi >= 1.2 * Raster.caps.usual ? Raster.caps.usual / dpi : 1

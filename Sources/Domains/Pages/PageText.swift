@@ -120,6 +120,10 @@ package struct PageText: Codable, Sendable, Equatable {
     package var rulings: Rulings?
     /// The bar codes and their like on it; nil: none were found, or none were looked for.
     package var codes: [PageCode]?
+    /// The models it was read with, where they were not given but found.
+    package var languages: [String]?
+    /// Models that it needs, and that were not installed.
+    package var missing: [String]?
 
     package init(origin: Origin, width: Double, height: Double, dpi: Double, blocks: [Block]) {
         self.origin = origin
@@ -154,7 +158,9 @@ package struct PageText: Codable, Sendable, Equatable {
         }
         guard width > 0, height > 0, width <= 100_000, height <= 100_000, dpi > 0, dpi <= 2400,
             [0, 90, 180, 270].contains(rotation), abs(skew) <= 45, (0...100).contains(confidence),
-            preparation.utf8.count <= 40
+            preparation.utf8.count <= 40,
+            ((languages ?? []) + (missing ?? [])).count <= 16,
+            ((languages ?? []) + (missing ?? [])).allSatisfy({ $0.utf8.count <= 40 })
         else { throw DocumentRefusal(.internal, "the engine said something impossible about a page") }
         for word in words {
             letters += word.text.utf8.count

@@ -180,4 +180,5 @@ def judge(rows, jobs):
     return bars
 
 
-main()
+if __name__ == "__main__":
+    main()

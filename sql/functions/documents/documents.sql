@@ -43,6 +43,7 @@ end $$;
 --   level     true: pages askew are levelled in the copy
 --   clean     true: pages are cleaned in the copy
 --   pictures  keep; lossless: smaller without loss; small: smaller with some loss
+--   languages given: they are the document's; else the languages of each page are found
 --   split     off; separators: a page with a separating barcode ends a document
 create or replace function millrace.document_choices(given jsonb) returns jsonb
 language plpgsql immutable as $$
@@ -64,6 +65,9 @@ begin
             end if;
         end if;
     end loop;
+    if given ? 'languages' and given -> 'languages' <> '["auto"]' then
+        choices := choices || '{"languages": "given"}';
+    end if;
     return choices;
 end $$;
 
@@ -84,15 +88,16 @@ begin
     end if;
     if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
         or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
+        and given -> 'languages' <> '["auto"]'
     then
-        perform millrace.refuse('options.languages is not a list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"].');
+        perform millrace.refuse('options.languages is not a list of 1 to 8 languages', 'options.languages', 'Give names of models such as ["eng", "deu"], or ["auto"] to have them found.');
     end if;
     if given ? 'outputs' and (jsonb_typeof(given -> 'outputs') <> 'array'
         or exists (select from jsonb_array_elements(given -> 'outputs') e where coalesce(e #>> '{}', '') not in ('text', 'json', 'pdf', 'preview', 'report', 'markdown', 'hocr', 'alto')))
     then
         perform millrace.refuse('options.outputs may hold only text, json, pdf, preview, report, markdown, hocr and alto', 'options.outputs');
     end if;
-    languages := array(select jsonb_array_elements_text(coalesce(given -> 'languages', '["eng"]')));
+    languages := array(select jsonb_array_elements_text(coalesce(nullif(given -> 'languages', '["auto"]'), '["eng"]')));
     policy := coalesce(given ->> 'policy', 'partial');
     if policy not in ('partial', 'strict') then
         perform millrace.refuse('options.policy is unknown', 'options.policy', 'Give partial: what can be read counts; or strict: a page that can not be read fails the document.');

@@ -184,18 +184,18 @@ begin
     end if;
     with given as materialized (
         select r.* from jsonb_to_recordset(results)
-            r(page int, status text, reason text, sentence text, text text, content jsonb, key text, words int, confidence real, rotation int, dpi real, cpu_ms int, cached boolean)
+            r(page int, status text, reason text, sentence text, text text, content jsonb, key text, words int, confidence real, rotation int, dpi real, cpu_ms int, cached boolean, languages text[])
     ), written as (
         update millrace.document_page p
            set status = case g.status when 'again' then 'waiting' else g.status end, stage = case g.status when 'again' then 'raster' when 'failed' then 'failed' else 'completed' end,
-               reason = g.reason, sentence = left(g.sentence, 500), words = g.words, confidence = g.confidence, rotation = g.rotation, dpi = g.dpi,
+               reason = g.reason, sentence = left(g.sentence, 500), words = g.words, confidence = g.confidence, rotation = g.rotation, dpi = g.dpi, languages = g.languages,
                cpu_ms = p.cpu_ms + coalesce(g.cpu_ms, 0), cached = coalesce(g.cached, false), tries = p.tries + (g.status = 'again')::int, changed_at = t
           from given g where p.document = d.id and p.page = g.page and p.status in ('waiting', 'running')
-        returning p.page, g.status, p.cached, g.text, g.content, g.key
+        returning p.page, g.status, p.cached, g.text, g.content, g.key, g.languages
     ), kept as (
         insert into millrace.document_content (document, page, tenant, key, config, text, content, search)
         select d.id, w.page, d.tenant, decode(w.key, 'hex'), c.config, w.text, w.content, to_tsvector(c.config::regconfig, left(w.text, 250000) || millrace.document_code_texts(w.content))
-          from written w cross join (select millrace.document_config(d.languages) as config) c
+          from written w cross join lateral (select millrace.document_config(coalesce(w.languages, d.languages)) as config) c
          where w.content is not null
             on conflict (document, page) do update
            set tenant = excluded.tenant, key = excluded.key, config = excluded.config, text = excluded.text, content = excluded.content, search = excluded.search

@@ -140,9 +140,16 @@ package actor DocumentService {
     /// The programs with this document's own limits.
     nonisolated func workshop(for document: DocumentStore.Taken) -> DocumentPrograms {
         var own = workshop
-        own.languages = document.languages
+        own.languages = engineLanguages(document)
         own.dpiCap = min(Double(document.dpi), 600)
         return own
+    }
+
+    /// What an engine for this document reads: auto, where no languages were given. Another engine than ours cannot find them.
+    nonisolated func engineLanguages(_ document: DocumentStore.Taken) -> [String] {
+        let isGiven = (try? document.choices())?.languages != .found
+        return isGiven || document.languages != ["eng"] || options.engine != nil
+            ? document.languages : DocumentPrograms.found
     }
 
     /// The file that pages are drawn from: the original, but for one whose page count is wrong.

@@ -4,7 +4,7 @@ import Pages
 /// The key under which a page's result is cached: its picture, and everything that influences the reading.
 enum PageFingerprint {
     /// Increased when the same engine would read the same picture differently.
-    static let settings = 2
+    static let settings = 3
 
     static func key(_ raster: Raster, engine: String) -> [UInt8] {
         let head =

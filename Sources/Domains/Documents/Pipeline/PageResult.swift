@@ -22,6 +22,8 @@ struct PageResult: Encodable, Sendable {
     var dpi: Double?
     var cpu_ms: Int32
     var cached = false
+    /// The models it was read with, where they were found.
+    var languages: [String]?
 
     init(_ page: Int, _ text: PageText, key: String? = nil, isCached: Bool = false, cpu: Duration) {
         let content = text.fitForPostgres
@@ -36,6 +38,10 @@ struct PageResult: Encodable, Sendable {
         dpi = content.dpi
         cpu_ms = cpu.wholeMilliseconds
         cached = isCached
+        languages = content.languages
+        if let missing = content.missing, !missing.isEmpty {
+            sentence = "it needs models that are not installed: \(missing.joined(separator: ", "))"
+        }
     }
 
     init(_ page: Int, _ failure: DocumentFailure, again: Bool = false, cpu: Duration) {

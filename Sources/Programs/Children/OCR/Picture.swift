@@ -55,6 +55,17 @@ final class Picture {
         return Picture(pixClipRectangle(pix, box, nil))
     }
 
+    /// A part of it, with some paper around.
+    func part(_ box: Pages.Box) -> Picture? {
+        let (left, top) = (max(0, Int32(box.left) - 12), max(0, Int32(box.top) - 12))
+        let right = min(Int32(width), Int32(box.right) + 12)
+        let bottom = min(Int32(height), Int32(box.bottom) + 12)
+        guard right > left, bottom > top, let box = boxCreate(left, top, right - left, bottom - top) else { return nil }
+        var handle: UnsafeMutablePointer<CTesseract.Box>? = box
+        defer { boxDestroy(&handle) }
+        return Picture(pixClipRectangle(pix, box, nil))
+    }
+
     /// In black and white, judged by the surroundings of each pixel.
     private(set) lazy var binary: Picture? = {
         var result: UnsafeMutablePointer<Pix>?
@@ -79,12 +90,12 @@ final class Picture {
         return Double(heights[heights.count / 2])
     }
 
-    /// Whether anything is as dark as print, and thicker than the strokes of letters. True when that is unknown.
-    func hasDarkAreas(dpi: Double) -> Bool {
+    /// What is as dark as print, and thicker than the strokes of letters; nil if there is nothing.
+    func darkAreas(dpi: Double) -> Picture? {
         let size = Int32(max(4, dpi / 20))
-        guard let binary, let areas = Picture(pixOpenCompBrick(nil, binary.pix, size, size)) else { return true }
+        guard let binary, let areas = Picture(pixOpenCompBrick(nil, binary.pix, size, size)) else { return nil }
         var isEmpty: Int32 = 0
-        return pixZero(areas.pix, &isEmpty) != 0 || isEmpty == 0
+        return pixZero(areas.pix, &isEmpty) != 0 || isEmpty == 0 ? areas : nil
     }
 
     func scaled(by factor: Double) -> Picture? {
@@ -118,12 +129,16 @@ final class Picture {
             // Longer than a word whose letters touch.
             let long = Picture(
                 pixSelectBySize(
-                    runs.pix, Int32(dpi * 1.5), 0, 8, Int32(L_SELECT_WIDTH), Int32(L_SELECT_IF_GTE), nil))
+                    runs.pix, Int32(dpi * 1.5), 0, 8, Int32(L_SELECT_WIDTH), Int32(L_SELECT_IF_GTE), nil)),
+            // Paper in a shadow, and fields that are dark, have thin strips between their lines of text, but are high as a whole.
+            let low = Picture(
+                pixSelectBySize(
+                    long.pix, 0, Int32(max(12, dpi / 8)), 8, Int32(L_SELECT_HEIGHT), Int32(L_SELECT_IF_LTE), nil))
         else { return nil }
         // A thick shape is no ruled line but a picture, or a heading on a bar.
         let thick = Int32(max(6, dpi / 25))
-        guard let bars = Picture(pixOpenCompBrick(nil, long.pix, length, thick)),
-            let thin = Picture(pixSubtract(nil, long.pix, bars.pix))
+        guard let bars = Picture(pixOpenCompBrick(nil, low.pix, length, thick)),
+            let thin = Picture(pixSubtract(nil, low.pix, bars.pix))
         else { return nil }
         var count: Int32 = 0
         pixCountPixels(thin.pix, &count, nil)
@@ -136,14 +151,21 @@ final class Picture {
     var skew: Double {
         guard let binary else { return 0 }
         var (angle, confidence): (Float, Float) = (0, 0)
-        guard pixFindSkew(binary.pix, &angle, &confidence) == 0, confidence >= 3, abs(angle) >= 0.2, abs(angle) <= 6
-        else {
-            return 0
+        let isNear = pixFindSkew(binary.pix, &angle, &confidence) == 0 && confidence >= 3 && abs(angle) <= 6
+        // Near the end of what that looks at, or unsure of it, it may have missed the true angle.
+        if !isNear || confidence < 8 || abs(angle) > 4 {
+            var (wide, certainty): (Float, Float) = (0, 0)
+            let isFound = pixFindSkewSweepAndSearch(binary.pix, &wide, &certainty, 4, 2, 18, 1, 0.01) == 0
+            if isFound, certainty >= 3, abs(wide) <= 17, !isNear || certainty > confidence {
+                (angle, confidence) = (wide, certainty)
+            } else if !isNear {
+                return 0
+            }
         }
-        return Double(angle)
+        return abs(angle) >= 0.2 ? Double(angle) : 0
     }
 
-    /// Turned about its middle, and as large as before.
+    /// Turned about its middle, and large enough to hold all of it.
     func straightened(by degrees: Double) -> Picture? {
         Picture(
             pixRotate(

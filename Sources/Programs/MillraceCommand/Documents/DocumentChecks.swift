@@ -18,7 +18,9 @@ extension Doctor {
                 advice: "install poppler-data, then retry the pages that failed with the reason engine")
         }
         return missing.isEmpty
-            ? .ok("programs in \(workshop.children), models in \(workshop.models)")
+            ? .ok(
+                "programs in \(workshop.children), models in \(workshop.models): "
+                    + workshop.installedModels.joined(separator: ", "))
             : .warning(
                 "not here: \(missing.joined(separator: ", "))",
                 advice: workshop.lacksPrograms || workshop.lacksCodes

@@ -22,7 +22,8 @@ extension Command {
             .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
             .single("owner", "PERSON", environment: .none, help: "The person it belongs to."),
             .repeated(
-                "lang", "LANGUAGE", environment: .none, help: "A language it is written in, such as eng or deu."),
+                "lang", "LANGUAGE", environment: .none,
+                help: "A language it is written in, such as deu; auto, the default: found page by page."),
             .single(
                 "policy", "POLICY", .choice(["partial", "strict"]), environment: .none, fallback: "partial",
                 help: "Whether an unreadable page fails the document."),

@@ -1,0 +1,82 @@
+import CTesseract
+import Pages
+
+/// A page as it is shown, and what must be done to it so that its lines are upright, level, and dark on light.
+struct PageView {
+    let dpi: Double
+    let rotation: Int
+    let skew: Double
+    /// The scale at which the page is read first.
+    let scale: Double
+    let hasDarkAreas: Bool
+    let noise: Double
+    let isSpeckled: Bool
+    let width: Int
+    let height: Int
+    private let shown: Picture
+    private let tones: Tones
+    private let fields: [Pages.Box]
+    private let small: (scale: Double, picture: Picture)
+
+    /// - Parameter finds: looks for all that; else the page is as it should be.
+    init(_ raster: Raster, finds: Bool, orientation: Orientation) throws(DocumentRefusal) {
+        guard let shown = Picture(raster) else { throw DocumentRefusal(.memory, "no memory for the page's picture") }
+        let dpi = raster.head.dpi
+        self.dpi = dpi
+        (width, height) = (shown.width, shown.height)
+        noise = Gate.noise(raster.pixels, width: raster.width, height: raster.height)
+        isSpeckled = Gate.isSpeckled(raster.pixels, width: raster.width, height: raster.height)
+        let finds = finds && min(shown.width, shown.height) >= 200
+        // Which way it lies, and how its lines do, is seen in a smaller picture as well.
+        let least = finds ? Gate.leastScale(dpi: dpi) : 1
+        guard let seen = shown.scaled(by: least) else {
+            throw DocumentRefusal(.memory, "no memory for a smaller picture")
+        }
+        tones = finds ? Tones(seen, dpi: dpi * least) : Tones()
+        guard let small = Self.even(seen, tones) else {
+            throw DocumentRefusal(.memory, "no memory for an evenly lit picture")
+        }
+        rotation = finds ? orientation.find(small, dpi: dpi * least) : 0
+        guard let upright = small.turned(clockwise: rotation) else {
+            throw DocumentRefusal(.memory, "no memory to turn the page")
+        }
+        let areas = upright.darkAreas(dpi: dpi * least)
+        hasDarkAreas = areas != nil
+        fields = finds ? areas.map { upright.darkFields(from: $0, dpi: dpi * least) } ?? [] : []
+        guard let plain = upright.inverted(in: fields) else {
+            throw DocumentRefusal(.memory, "no memory for the page's dark fields")
+        }
+        skew = finds ? plain.skew : 0
+        scale = Gate.scale(dpi: dpi, letterHeight: plain.letterHeight(dpi: dpi * least).map { $0 / least })
+        self.shown = shown
+        self.small = (least, plain)
+    }
+
+    private static func even(_ picture: Picture, _ tones: Tones) -> Picture? {
+        let light = tones.isInverted ? picture.inverted : picture
+        return tones.isUneven ? light.flatMap { $0.evenlyLit ?? $0 } : light
+    }
+
+    /// The page for the engine, level.
+    func picture(_ scale: Double) -> Picture? {
+        let plain =
+            scale == small.scale
+            ? small.picture
+            : shown.scaled(by: scale).flatMap { Self.even($0, tones) }?.turned(clockwise: rotation)?
+                .inverted(in: fields)
+        return skew == 0 ? plain : plain.flatMap { $0.straightened(by: skew) ?? $0 }
+    }
+
+    /// The size of the page turned upright.
+    var size: (width: Double, height: Double) {
+        rotation % 180 == 0 ? (Double(width), Double(height)) : (Double(height), Double(width))
+    }
+
+    /// Where a place of a picture is on the page: a turned picture has grown on all sides.
+    func place(_ box: Pages.Box, in picture: Picture, scale: Double) -> Pages.Box {
+        let right = skew == 0 ? 0 : ((Double(picture.width) / scale - size.width) / 2)
+        let down = skew == 0 ? 0 : ((Double(picture.height) / scale - size.height) / 2)
+        let box = box.scaled(by: 1 / scale)
+        return Pages.Box(box.left - right, box.top - down, box.right - right, box.bottom - down)
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Pages
+import TestSupport
+import Testing
+
+@Suite struct HardPageTests {
+    @Test(arguments: [-8.0, 12.0])
+    func `a page far askew is read, and its words lie on their ink`(degrees: Double) async throws {
+        let page = try await HardPage.clean(copies: 1).turned(by: degrees)
+        let text = try await HardPage.read(page)
+        #expect(abs(abs(text.skew) - abs(degrees)) < 0.5)
+        #expect(HardPage.share(of: HardPage.sentences, in: text) > 0.95)
+        #expect(HardPage.inkInWords(page, text) > 0.95)
+    }
+
+    @Test func `a curled page is read along its lines, and its words lie on their ink`() async throws {
+        let clean = try await HardPage.clean()
+        let width = Double(clean.width)
+        let page = clean.moved { x, y in (x, y - 90 * exp(-3.2 * x / width)) }
+        let text = try await HardPage.read(page)
+        #expect(text.preparation.hasPrefix("flattened"))
+        #expect(HardPage.share(of: HardPage.sentences, in: text) > 0.95)
+        #expect(HardPage.inkInWords(page, text) > 0.9)
+    }
+
+    @Test func `light text on dark is read, on a whole page and in a field of it`() async throws {
+        let clean = try await HardPage.clean(copies: 1)
+        let whole = try await HardPage.read(clean.lit { _, _, level in 255 - level })
+        #expect(HardPage.share(of: HardPage.sentences, in: whole) > 0.97)
+        let (top, bottom) = (clean.height / 3, clean.height * 2 / 3)
+        let field = clean.lit { x, y, level in
+            (top..<bottom).contains(y) && x > 150 && x < clean.width - 60 ? 215 - UInt8(Double(level) * 0.7) : level
+        }
+        let partly = try await HardPage.read(field)
+        #expect(HardPage.share(of: HardPage.sentences, in: partly) > 0.9)
+    }
+
+    @Test func `a page half in shadow is read`() async throws {
+        let clean = try await HardPage.clean(copies: 1)
+        let page = clean.lit { x, y, level in
+            UInt8(Double(level) * (2 * x + y < clean.width ? 0.4 : 0.95))
+        }
+        #expect(HardPage.share(of: HardPage.sentences, in: try await HardPage.read(page)) > 0.95)
+    }
+
+    @Test func `a clean page is read once, as it is`() async throws {
+        let text = try await HardPage.read(try await HardPage.clean(copies: 1), languages: ["auto"])
+        #expect(text.preparation == "plain")
+        #expect(text.languages == ["eng"] && text.missing == nil)
+        #expect(HardPage.share(of: HardPage.sentences, in: text) > 0.98)
+    }
+
+    @Test func `the language of a page is found, and what is missing for it is named`() async throws {
+        let page = try await HardPage.clean(HardPage.german, copies: 1)
+        let text = try await HardPage.read(page, languages: ["auto"])
+        if FileManager.default.fileExists(atPath: "\(workshop.models)/deu.traineddata") {
+            #expect(text.languages == ["deu"] && text.missing == nil)
+            #expect(Set(text.words.map(\.text)).isSuperset(of: ["größere", "Gäste", "schöne", "über", "Änderungen"]))
+        } else {
+            #expect(text.missing == ["deu"])
+        }
+    }
+
+    @Test func `short words say the language, and too few of them say nothing`() {
+        #expect(LanguageEvidence.language(of: "The price of the house and of the garden is that of 1894.") == "eng")
+        #expect(
+            LanguageEvidence.language(of: "Der Preis und die Größe werden mit dem Brief von Ihnen genannt.") == "deu")
+        #expect(
+            LanguageEvidence.language(of: "Le prix de la maison est dans une lettre pour les voisins du quartier.")
+                == "fra")
+        #expect(LanguageEvidence.language(of: "Butter 14.47 Milk 3.99 Total 18.46") == nil)
+    }
+
+    @Test func `specks are told from print and from paper`() {
+        let paper = [UInt8](repeating: 230, count: 200 * 200)
+        var specks = paper
+        for place in stride(from: 7, to: specks.count, by: 31) { specks[place] = 0 }
+        #expect(!Gate.isSpeckled(paper[...], width: 200, height: 200))
+        #expect(Gate.isSpeckled(specks[...], width: 200, height: 200))
+    }
+
+    @Test func `lines that bend or spread are no lines of a flat page`() {
+        func lines(_ height: (Double, Double) -> Double) -> [TextLine] {
+            (0..<10).map { row in
+                TextLine(
+                    (0..<9).map { column in
+                        let (x, y) = (Double(column) * 60, Double(row) * 40)
+                        let base = y + height(x, y)
+                        return Word("word", Box(x, base, x + 50, base + 20))
+                    })
+            }
+        }
+        #expect(!LineShape(lines { _, _ in 0 }).isCurved)
+        #expect(!LineShape(lines { x, _ in 0.02 * x }).isCurved)
+        #expect(LineShape(lines { x, _ in 0.0004 * (x - 240) * (x - 240) }).isCurved)
+        #expect(LineShape(lines { x, y in 0.0002 * x * y }).isCurved)
+    }
+
+    @Test func `languages that are given are kept, and auto is the default`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            func choices(_ options: String) async throws -> String? {
+                try await connection.value("millrace.document_choices('\(options)')")
+            }
+            #expect(try await choices("{}") == "{}")
+            #expect(try await choices(#"{"languages": ["auto"]}"#) == "{}")
+            #expect(try await choices(#"{"languages": ["deu"]}"#) == #"{"languages": "given"}"#)
+            #expect(
+                try await connection.value(#"(millrace.document_options('{"languages": ["auto"]}')).languages"#)
+                    == "{eng}")
+            await connection.close()
+        }
+    }
+}
