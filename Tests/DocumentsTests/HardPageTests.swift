@@ -1,5 +1,7 @@
+import Documents
 import Foundation
 import Pages
+import Postgres
 import TestSupport
 import Testing
 
@@ -16,7 +18,7 @@ import Testing
     @Test func `a curled page is read along its lines, and its words lie on their ink`() async throws {
         let clean = try await HardPage.clean()
         let width = Double(clean.width)
-        let page = clean.moved { x, y in (x, y - 90 * exp(-3.2 * x / width)) }
+        let page = clean.moved { x, y in (x, y - 170 * exp(-3.2 * x / width)) }
         let text = try await HardPage.read(page)
         #expect(text.preparation.hasPrefix("flattened"))
         #expect(HardPage.share(of: HardPage.sentences, in: text) > 0.95)

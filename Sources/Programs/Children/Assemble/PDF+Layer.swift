@@ -31,6 +31,7 @@ extension PDF {
             let place = request.inspection.pages[number - 1]
             let skew = levels ? request.pages.first { $0.page == number }?.text.skew ?? 0 : 0
             if skew != 0 { qpdf_oh_append_item(handle, array, stream(turning(place, skew, request.kind).utf8)) }
+            if abs(skew) > 6 { enlarge(page, place, skew, request.kind) }
             if let old = value(page, "/Contents") {
                 if isArray(old) {
                     for index in 0..<qpdf_oh_get_array_n_items(handle, old) {
@@ -65,6 +66,20 @@ extension PDF {
         let (c, s) = (cos(degrees * .pi / 180), sin(degrees * .pi / 180))
         let numbers = [c, -s, s, c, x - c * x - s * y, y + s * x - c * y]
         return "q " + numbers.map { String(($0 * 1_000_000).rounded() / 1_000_000) }.joined(separator: " ") + " cm\n"
+    }
+
+    /// Makes room for the corners of a page that was turned far.
+    private func enlarge(_ object: Object, _ page: Inspection.Page, _ degrees: Double, _ kind: Kind) {
+        let scale = kind.isImage ? 72 / Raster.dpi(ofImage: page) : 1
+        let isTurned = page.rotation % 180 != 0
+        let width = (isTurned ? page.height : page.width) * scale
+        let height = (isTurned ? page.width : page.height) * scale
+        let (c, s) = (abs(cos(degrees * .pi / 180)), abs(sin(degrees * .pi / 180)))
+        let right = (width * c + height * s - width) / 2
+        let up = (width * s + height * c - height) / 2
+        let box = [page.left - right, page.bottom - up, page.left + width + right, page.bottom + height + up]
+        let numbers = box.map { String(($0 * 100).rounded() / 100) }.joined(separator: " ")
+        for key in ["/MediaBox", "/CropBox"] { set(object, key, parse("[\(numbers)]")) }
     }
 
     private func dictionary(in object: Object, _ key: String) -> Object {

@@ -43,15 +43,21 @@ final class Curves {
     func flattened(_ picture: Picture) -> Picture? {
         var flat: UnsafeMutablePointer<Pix>?
         guard dewarpaApplyDisparity(models, 0, picture.pix, 255, 0, 0, &flat, nil) == 0 else { return nil }
+        // What was applied is freed with that; the places of words need it once more.
+        guard dewarpPopulateFullRes(model, nil, 0, 0) == 0 else { return nil }
         return Picture(flat)
     }
 
-    /// Where a place of the flattened picture is in the curved one. A word is not bent; it lies on its own piece of the curve.
+    /// Where a place of the flattened picture is in the curved one: as high as the piece of the curve that the word lies on.
     func original(_ box: Pages.Box) -> Pages.Box {
-        let x = Int32(min(1e6, max(0, (box.left + box.right) / 2)))
-        let y = Int32(min(1e6, max(0, (box.top + box.bottom) / 2)))
-        var shift: Float = 0
-        guard let heights = model.pointee.fullvdispar, fpixGetPixel(heights, x, y, &shift) == 0 else { return box }
-        return Pages.Box(box.left, box.top - Double(shift), box.right, box.bottom - Double(shift))
+        guard let heights = model.pointee.fullvdispar else { return box }
+        var shifts: [Double] = []
+        for (x, y) in [(box.left, box.bottom), ((box.left + box.right) / 2, box.bottom), (box.right, box.bottom)] {
+            var shift: Float = 0
+            let place = (Int32(min(1e6, max(0, x))), Int32(min(1e6, max(0, y))))
+            if fpixGetPixel(heights, place.0, place.1, &shift) == 0 { shifts.append(Double(shift)) }
+        }
+        guard let least = shifts.min(), let most = shifts.max() else { return box }
+        return Pages.Box(box.left, box.top - most, box.right, box.bottom - least)
     }
 }
