@@ -20,10 +20,10 @@ final class PageReader {
         _ = try engines.api(self.languages)
     }
 
-    func read(_ raster: Raster, finds looks: Bool) throws(DocumentRefusal) -> PageText {
-        let view = try PageView(raster, finds: looks, orientation: orientation)
+    func read(_ page: ScannedPage) throws(DocumentRefusal) -> PageText {
+        let view = try PageView(page, orientation: orientation)
         let first: Preparation =
-            view.isSpeckled ? .cleaned : Gate.isNoisy(view.noise) ? .smoothed : .plain
+            page.isSpeckled ? .cleaned : Gate.isNoisy(page.noise) ? .smoothed : .plain
         var best = try attempt(view, view.picture(view.scale), scale: view.scale, first)
         let read = best.picture
         let found = try finds?.improve(&best, languages) { (languages) throws(DocumentRefusal) in
@@ -31,7 +31,7 @@ final class PageReader {
         }
         if let next = found?.next { languages = next }
         var curves: Curves?
-        if looks, best.reading.confidence < 96, LineShape(best.blocks.flatMap(\.lines)).isCurved,
+        if page.looks, best.reading.confidence < 96, LineShape(best.blocks.flatMap(\.lines)).isCurved,
             let found = Curves(best.picture), let flat = found.flattened(best.picture)
         {
             let other = try attempt(view, flat, scale: view.scale, first)

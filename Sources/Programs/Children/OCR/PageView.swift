@@ -9,8 +9,6 @@ struct PageView {
     /// The scale at which the page is read first.
     let scale: Double
     let hasDarkAreas: Bool
-    let noise: Double
-    let isSpeckled: Bool
     let width: Int
     let height: Int
     private let shown: Picture
@@ -18,15 +16,12 @@ struct PageView {
     private let fields: [Pages.Box]
     private let small: (scale: Double, picture: Picture)
 
-    /// - Parameter finds: looks for all that; else the page is as it should be.
-    init(_ raster: Raster, finds: Bool, orientation: Orientation) throws(DocumentRefusal) {
-        guard let shown = Picture(raster) else { throw DocumentRefusal(.memory, "no memory for the page's picture") }
-        let dpi = raster.head.dpi
+    /// A page that is not looked at is as it should be.
+    init(_ page: ScannedPage, orientation: Orientation) throws(DocumentRefusal) {
+        let (shown, dpi) = (page.picture, page.dpi)
         self.dpi = dpi
         (width, height) = (shown.width, shown.height)
-        noise = Gate.noise(raster.pixels, width: raster.width, height: raster.height)
-        isSpeckled = Gate.isSpeckled(raster.pixels, width: raster.width, height: raster.height)
-        let finds = finds && min(shown.width, shown.height) >= 200
+        let finds = page.looks && min(shown.width, shown.height) >= 200
         // Which way it lies, and how its lines do, is seen in a smaller picture as well.
         let least = finds ? Gate.leastScale(dpi: dpi) : 1
         guard let seen = shown.scaled(by: least) else {

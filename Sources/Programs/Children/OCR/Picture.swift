@@ -7,6 +7,17 @@ enum Preparation: String {
     case plain, smoothed, cleaned
 }
 
+/// A page to be read, as it came.
+struct ScannedPage {
+    var picture: Picture
+    var dpi: Double
+    /// Of its paper, as `Gate` measures it.
+    var noise: Double
+    var isSpeckled: Bool
+    /// Which side is up is to be found, and what else there is to know before it is read.
+    var looks: Bool
+}
+
 /// A picture of leptonica's, freed with its last use.
 final class Picture {
     let pix: UnsafeMutablePointer<Pix>
@@ -182,6 +193,7 @@ final class Picture {
         }
     }
 
+    /// Band by band: between its two steps the library takes four bytes a pixel.
     private func smoothed() -> Picture? {
         var (across, down): (UnsafeMutablePointer<L_Kernel>?, UnsafeMutablePointer<L_Kernel>?)
         guard makeGaussianKernelSep(2, 2, 0.6, 1, &across, &down) == 0 else { return nil }
@@ -189,6 +201,24 @@ final class Picture {
             kernelDestroy(&across)
             kernelDestroy(&down)
         }
-        return Picture(pixConvolveSep(pix, across, down, 8, 1))
+        let (height, rows, reach) = (Int32(height), Int32(512), Int32(2))
+        guard height > rows * 2 else { return Picture(pixConvolveSep(pix, across, down, 8, 1)) }
+        guard let whole = Picture(pixCreateTemplate(pix)) else { return nil }
+        for top in stride(from: 0, to: height, by: Int(rows)) {
+            // With the rows around it, that its own become the same as in the whole.
+            let (first, last) = (max(0, top - reach), min(height, top + rows + reach))
+            guard let band = band(first..<last), let smooth = Picture(pixConvolveSep(band.pix, across, down, 8, 1))
+            else { return nil }
+            pixRasterop(
+                whole.pix, 0, top, Int32(width), min(rows, height - top), Int32(PIX_SRC), smooth.pix, 0, top - first)
+        }
+        return whole
+    }
+
+    private func band(_ rows: Range<Int32>) -> Picture? {
+        guard let box = boxCreate(0, rows.lowerBound, Int32(width), Int32(rows.count)) else { return nil }
+        var handle: UnsafeMutablePointer<CTesseract.Box>? = box
+        defer { boxDestroy(&handle) }
+        return Picture(pixClipRectangle(pix, box, nil))
     }
 }

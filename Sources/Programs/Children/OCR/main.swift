@@ -18,16 +18,33 @@ sandbox.enter()
 
 let reader = Result { () throws(DocumentRefusal) in try PageReader(models: models, languages: languages) }
 
-func answer(_ bytes: [UInt8], with reader: PageReader) throws(DocumentRefusal) {
-    let (request, pixels) = try FramePayload.open(bytes, as: RecognitionRequest.self)
-    let raster = try Raster(head: request.raster, pixels: pixels, mostPixels: 200_000_000)
-    let text = try reader.read(raster, finds: request.finds)
+/// The next page. The bytes that it came in are gone when this returns: a large page is kept once, as its picture.
+func next() -> Result<ScannedPage, DocumentRefusal>? {
+    ChildSandbox.request(longest: 210_000_000).map { bytes in
+        Result { () throws(DocumentRefusal) in
+            let (request, pixels) = try FramePayload.open(bytes, as: RecognitionRequest.self)
+            let raster = try Raster(head: request.raster, pixels: pixels, mostPixels: 200_000_000)
+            guard let picture = Picture(raster) else {
+                throw DocumentRefusal(.memory, "no memory for the page's picture")
+            }
+            let (width, height) = (raster.width, raster.height)
+            return ScannedPage(
+                picture: picture, dpi: raster.head.dpi,
+                noise: Gate.noise(raster.pixels, width: width, height: height),
+                isSpeckled: Gate.isSpeckled(raster.pixels, width: width, height: height), looks: request.finds)
+        }
+    }
+}
+
+/// Read, and gone.
+func answer(_ page: ScannedPage, with reader: PageReader) throws(DocumentRefusal) {
+    let text = try reader.read(page)
     ChildSandbox.answer(.result, try FramePayload.make(text))
 }
 
-while let bytes = ChildSandbox.request(longest: 210_000_000) {
+while let page = next() {
     do throws(DocumentRefusal) {
-        try answer(bytes, with: try reader.get())
+        try answer(try page.get(), with: try reader.get())
     } catch {
         ChildSandbox.fail(error.reason.rawValue, error.sentence)
     }
