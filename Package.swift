@@ -113,7 +113,9 @@ let package = Package(
         .systemLibrary(name: "CLeptonica", path: "Sources/System/CLeptonica"),
         .target(
             name: "CPictures", path: "Sources/System/CPictures",
-            linkerSettings: [.linkedLibrary("tiff"), .linkedLibrary("png16")]),
+            linkerSettings: [
+                .linkedLibrary("tiff"), .linkedLibrary("png16"), .linkedLibrary("webp"), .linkedLibrary("openjp2"),
+            ]),
         .target(name: "CJPEG", path: "Sources/System/CJPEG", linkerSettings: [.linkedLibrary("jpeg")]),
         .systemLibrary(name: "CHEIF", path: "Sources/System/CHEIF"),
         .systemLibrary(
@@ -145,7 +147,7 @@ let package = Package(
             dependencies: ["CJPEG", "CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Compression", "Pages"],
             path: "Sources/Programs/Children/Assemble", swiftSettings: strict),
         .executableTarget(
-            name: "OCRChild", dependencies: ["CTesseract", "ChildSandbox", "ChildProtocol", "Pages"],
+            name: "OCRChild", dependencies: ["CLinux", "CTesseract", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/OCR",
             swiftSettings: strict),
         .executableTarget(

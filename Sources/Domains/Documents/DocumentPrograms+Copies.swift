@@ -46,7 +46,7 @@ extension DocumentPrograms {
         switch inspection.kind {
         case .pdf: return [.whole, .pages, .drawn]
         case .png, .jpeg: return [.whole, .drawn]
-        case .tiff, .heic: return [.drawn]
+        case .tiff, .heic, .avif, .gif, .bmp, .webp, .jp2: return [.drawn]
         }
     }
 

@@ -103,6 +103,15 @@ extension DocumentPrograms {
 
     private static func failed<Value>(_ failure: ChildFailure) async throws(ChildFailure) -> Value { throw failure }
 
+    /// The program that draws or decodes documents of this kind.
+    static func decoder(of kind: Kind) -> Stage {
+        switch kind {
+        case .pdf: .raster
+        case .heic, .avif: .heic
+        case .png, .jpeg, .tiff, .gif, .bmp, .webp, .jp2: .picture
+        }
+    }
+
     /// A page's picture in grey, at the page's own resolution and no finer.
     package func raster(
         _ file: Int32, _ inspection: Inspection, page: Int, password: String? = nil, keepsColor: Bool = false
@@ -111,7 +120,7 @@ extension DocumentPrograms {
             throw DocumentFailure(DocumentRefusal(.internal, "the document has no page \(page)"))
         }
         let place = inspection.pages[page - 1]
-        if let refusal = place.refusal { throw DocumentFailure(refusal) }
+        if let refusal = place.refusal ?? place.undrawn { throw DocumentFailure(refusal) }
         var request = RasterRequest(
             page: page, kind: inspection.kind, dpi: Raster.dpi(for: place, cap: dpiCap, mostPixels: mostPixels),
             mostPixels: mostPixels + 65_536, password: password)
@@ -128,7 +137,7 @@ extension DocumentPrograms {
         }
         let (head, body, usage, refused) =
             inspection.kind.isImage
-            ? try await ask(inspection.kind == .heic ? .heic : .picture, request, files: [file], as: Raster.Head.self)
+            ? try await ask(Self.decoder(of: inspection.kind), request, files: [file], as: Raster.Head.self)
             : try await ask(.raster, DrawingRequest.draw(request), files: [file], as: Raster.Head.self)
         let most = request.mostPixels
         let raster = try Self.checked(usage) { () throws(DocumentRefusal) in

@@ -45,7 +45,7 @@ extension DocumentPrograms {
         }
         for (page, text) in own where isRead(page) { done?(page, text) }
         let unread = sound.filter { !isRead($0) }
-        let stage: Stage = inspection.kind == .heic ? .heic : inspection.kind.isImage ? .picture : .raster
+        let stage = Self.decoder(of: inspection.kind)
         await withTaskGroup(of: (Int, any Engine, Result<PageText, DocumentFailure>, Usage).self) { group in
             var (left, free) = (unread[...], engines)
             while true {

@@ -1,6 +1,6 @@
 /// The kind of a file, judged by its first bytes and never by its name.
 package enum Kind: String, Codable, Sendable, CaseIterable {
-    case pdf, png, jpeg, tiff, heic
+    case pdf, png, jpeg, tiff, heic, avif, gif, bmp, webp, jp2
 
     package var isImage: Bool { self != .pdf }
 }
@@ -44,6 +44,8 @@ package struct Inspection: Codable, Sendable, Equatable {
         package var pictures = 0
         /// Why this page cannot be read, even if others can.
         package var refusal: DocumentRefusal?
+        /// Why this page is not drawn. The text that it contains is taken.
+        package var undrawn: DocumentRefusal?
 
         package init(width: Double, height: Double) {
             self.width = width

@@ -12,7 +12,7 @@ package enum PageAssessment: String, Codable, Sendable, CaseIterable {
     /// Only a drawn page can be found blank.
     package init(_ page: Inspection.Page, own: PageText?, drawn: Raster? = nil) {
         if let own, own.wordCount > 0 {
-            self = page.pictures > 0 && (page.dpi ?? 0) >= 90 ? .mixed : .text
+            self = page.pictures > 0 && (page.dpi ?? 0) >= 90 && page.undrawn == nil ? .mixed : .text
         } else {
             self = drawn.map { Self.isBlank($0.pixels, width: $0.width, height: $0.height) } == true ? .blank : .image
         }

@@ -12,6 +12,17 @@ package struct PictureHeader: Codable, Sendable, Equatable {
     package var directory = 0
     /// A PNG in which one colour is transparent.
     package var hasColorKey = false
+    /// Where the first frame of a WebP, or the codestream of a JPEG 2000, stands in the file.
+    package var content = 0..<0
+    /// Where that frame stands in the picture; nil: it fills it.
+    package var frame: Frame?
+
+    package struct Frame: Codable, Sendable, Equatable {
+        package var left: Int
+        package var top: Int
+        package var width: Int
+        package var height: Int
+    }
 
     package init(width: Int, height: Int) {
         self.width = width
@@ -87,53 +98,6 @@ package struct PictureHeader: Codable, Sendable, Equatable {
             at += 2 + length
         }
         throw DocumentRefusal(.malformed, "the JPEG has no size")
-    }
-
-    /// The largest picture among the boxes of an HEIC file; the file's own picture is one of them.
-    package static func heic(_ bytes: Bytes) throws(DocumentRefusal) -> PictureHeader {
-        var found: PictureHeader?
-        var (boxes, turned) = (0, 0)
-        func walk(_ range: Range<Int>, depth: Int) throws(DocumentRefusal) {
-            var at = range.lowerBound
-            while at + 8 <= range.upperBound {
-                boxes += 1
-                guard boxes <= 10_000, depth < 8 else {
-                    throw DocumentRefusal(.malformed, "the HEIC has too many boxes")
-                }
-                guard var size = bytes.number(at, 4) else { break }
-                var head = 8
-                if size == 1 {
-                    guard let long = bytes.number(at + 8, 8) else {
-                        throw DocumentRefusal(.malformed, "a box of the HEIC is longer than the file")
-                    }
-                    (size, head) = (long, 16)
-                }
-                if size == 0 { size = range.upperBound - at }
-                guard size >= head, size <= range.upperBound - at else {
-                    throw DocumentRefusal(.malformed, "a box of the HEIC is longer than what it is in")
-                }
-                let inside = at + head..<at + size
-                if bytes.starts(with: "meta", at: at + 4) {
-                    try walk(min(inside.lowerBound + 4, inside.upperBound)..<inside.upperBound, depth: depth + 1)
-                } else if bytes.starts(with: "iprp", at: at + 4) || bytes.starts(with: "ipco", at: at + 4) {
-                    try walk(inside, depth: depth + 1)
-                } else if bytes.starts(with: "ispe", at: at + 4), let width = bytes.number(inside.lowerBound + 4, 4),
-                    let height = bytes.number(inside.lowerBound + 8, 4),
-                    width * height > (found.map { $0.width * $0.height } ?? 0)
-                {
-                    found = PictureHeader(width: width, height: height)
-                } else if bytes.starts(with: "irot", at: at + 4) {
-                    turned = (bytes.number(inside.lowerBound, 1) ?? 0) & 3
-                }
-                at += size
-            }
-        }
-        try walk(0..<bytes.count, depth: 0)
-        guard var header = found else { throw DocumentRefusal(.malformed, "the HEIC has no picture") }
-        header.components = 3
-        // The decoder turns the picture upright, so the size must be that of the turned one.
-        if turned % 2 == 1 { swap(&header.width, &header.height) }
-        return header
     }
 
     static func believable(_ dpi: Double) -> Double? {

@@ -98,7 +98,7 @@ begin
     end if;
     if kind = 'original' then
         content := d.blob;
-        the_type := case when d.mime_type in ('application/pdf', 'image/png', 'image/jpeg', 'image/tiff', 'image/heic') then d.mime_type else 'application/octet-stream' end;
+        the_type := case when d.mime_type in ('application/pdf', 'image/png', 'image/jpeg', 'image/tiff', 'image/heic', 'image/avif', 'image/gif', 'image/bmp', 'image/webp', 'image/jp2') then d.mime_type else 'application/octet-stream' end;
     else
         select o.blob into content from millrace.document_output o where o.document = d.id and o.kind = document_link.kind;
     end if;

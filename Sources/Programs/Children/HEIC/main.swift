@@ -4,7 +4,7 @@ import ChildSandbox
 import Glibc
 import Pages
 
-// Decodes the picture of an HEIC file. A separate program, because the library brings video codecs and even encoders.
+// Decodes the picture of an HEIC or AVIF file. A separate program, because the library brings video codecs and even encoders.
 
 var sandbox = ChildSandbox()
 sandbox.startsThreads = true  // the codec does
@@ -19,9 +19,11 @@ final class Held {
 
 func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     let file = try File(ChildSandbox.Descriptor.files)
-    let header = try PictureHeader.heic(file.bytes)
+    let header = try PictureHeader.heif(file.bytes)
     let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
-    guard request.kind == .heic, request.page == 1 else { throw DocumentRefusal(.unsupported, "this is no HEIC") }
+    guard request.kind == .heic || request.kind == .avif, request.page == 1 else {
+        throw DocumentRefusal(.unsupported, "this is neither HEIC nor AVIF")
+    }
     guard !overflow, pixels <= 200_000_000 else {
         throw DocumentRefusal(.tooManyPixels, "the picture has too many pixels")
     }
@@ -33,7 +35,7 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     var handle: OpaquePointer?
     guard read.code == heif_error_Ok, heif_context_get_primary_image_handle(context, &handle).code == heif_error_Ok,
         let handle
-    else { throw DocumentRefusal(.malformed, "the HEIC can not be read") }
+    else { throw DocumentRefusal(.malformed, "the picture can not be read") }
     let heldHandle = Held { heif_image_handle_release(handle) }
     defer { withExtendedLifetime(heldHandle) {} }
     // Checked again, because the decoded picture may be another one than the header's largest.
@@ -42,11 +44,11 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     guard !size.overflow, size.partialValue <= 200_000_000 else {
         throw DocumentRefusal(.tooManyPixels, "the picture has too many pixels")
     }
+    let hasAlpha = heif_image_handle_has_alpha_channel(handle) != 0
+    let form = hasAlpha ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB
     var image: OpaquePointer?
-    guard
-        heif_decode_image(handle, &image, heif_colorspace_RGB, heif_chroma_interleaved_RGB, nil).code == heif_error_Ok,
-        var image
-    else { throw DocumentRefusal(.malformed, "the HEIC can not be decoded") }
+    guard heif_decode_image(handle, &image, heif_colorspace_RGB, form, nil).code == heif_error_Ok, var image
+    else { throw DocumentRefusal(.malformed, "the picture can not be decoded") }
     var heldImage = Held { [image] in heif_image_release(image) }
     defer { withExtendedLifetime(heldImage) {} }
     if request.scale < 1 {
@@ -59,16 +61,22 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
         image = smaller
         heldImage = Held { heif_image_release(smaller) }
     }
-    return try packed(image, request)
+    let isMultiplied = heif_image_handle_is_premultiplied_alpha(handle) != 0
+    return try packed(image, request, hasAlpha ? (isMultiplied ? .multiplied : .apart) : .none)
 }
 
-func packed(_ image: OpaquePointer, _ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
+/// Where a picture has its opacity: nowhere, beside its colours, or multiplied into them, too.
+enum Opacity {
+    case none, apart, multiplied
+}
+
+func packed(_ image: OpaquePointer, _ request: RasterRequest, _ opacity: Opacity) throws(DocumentRefusal) -> [UInt8] {
     let width = Int(heif_image_get_width(image, heif_channel_interleaved))
     let height = Int(heif_image_get_height(image, heif_channel_interleaved))
     var stride: Int32 = 0
     guard let plane = heif_image_get_plane_readonly(image, heif_channel_interleaved, &stride), width > 0, height > 0,
-        Int(stride) >= width * 3
-    else { throw DocumentRefusal(.malformed, "the HEIC has no picture") }
+        Int(stride) >= width * (opacity == .none ? 3 : 4)
+    else { throw DocumentRefusal(.malformed, "the file has no picture") }
     guard width * height <= request.mostPixels else {
         throw DocumentRefusal(.tooManyPixels, "the picture is \(width) × \(height)")
     }
@@ -77,13 +85,30 @@ func packed(_ image: OpaquePointer, _ request: RasterRequest) throws(DocumentRef
         guard let base = buffer.baseAddress else { return }
         for y in 0..<height {
             let row = plane + y * Int(stride)
-            if request.keepsColor {
+            if request.keepsColor, opacity == .none {
                 memcpy(base + y * width * 3, row, width * 3)
                 continue
             }
             for x in 0..<width {
-                let light = 77 * Int(row[3 * x]) + 150 * Int(row[3 * x + 1]) + 29 * Int(row[3 * x + 2])
-                base[y * width + x] = UInt8(truncatingIfNeeded: light >> 8)
+                let pixel = row + x * (opacity == .none ? 3 : 4)
+                // What is transparent is white.
+                func seen(_ index: Int) -> Int {
+                    let value = Int(pixel[index])
+                    return switch opacity {
+                    case .none: value
+                    case .apart: (value * Int(pixel[3]) + 255 * (255 - Int(pixel[3]))) / 255
+                    case .multiplied: min(255, value + 255 - Int(pixel[3]))
+                    }
+                }
+                let (red, green, blue) = (seen(0), seen(1), seen(2))
+                if request.keepsColor {
+                    let at = base + (y * width + x) * 3
+                    at[0] = UInt8(truncatingIfNeeded: red)
+                    at[1] = UInt8(truncatingIfNeeded: green)
+                    at[2] = UInt8(truncatingIfNeeded: blue)
+                } else {
+                    base[y * width + x] = UInt8(truncatingIfNeeded: (77 * red + 150 * green + 29 * blue) >> 8)
+                }
             }
         }
         count = width * height * components

@@ -23,13 +23,17 @@ struct Attempt {
         guard let picture, let prepared = picture.prepared(preparation, dpi: dpi) else {
             throw DocumentRefusal(.memory, "no memory to prepare the page")
         }
-        (self.api, self.picture, self.prepared) = (api, picture, prepared)
+        self.api = api
         (self.dpi, self.scale, self.preparation) = (dpi, scale, preparation)
         TessBaseAPISetVariable(api, "invert_threshold", invertThreshold)
         TessBaseAPISetVariable(api, "thresholding_method", preparation == .plain ? "0" : "2")
         TessBaseAPISetPageSegMode(api, PSM_AUTO)
+        TessBaseAPIClear(api)  // what is left of the reading before
         TessBaseAPISetImage2(api, prepared.pix)
         TessBaseAPISetSourceResolution(api, Int32(max(70, dpi)))
+        // The engine has made a copy, which serves us, too.
+        let copy = Picture(pixClone(TessBaseAPIGetInputImage(api))) ?? prepared
+        (self.picture, self.prepared) = (prepared === picture ? copy : picture, copy)
         let monitor = TessMonitorCreate()
         defer { TessMonitorDelete(monitor) }
         TessMonitorSetProgressFunc(monitor) { monitor, _, _, _, _ in

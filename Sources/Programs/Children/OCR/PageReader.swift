@@ -21,6 +21,11 @@ final class PageReader {
     }
 
     func read(_ page: ScannedPage) throws(DocumentRefusal) -> PageText {
+        // The engine fails on a picture in which no letter has room.
+        guard min(page.width, page.height) >= 8 else {
+            return PageText(
+                origin: .read, width: Double(page.width), height: Double(page.height), dpi: page.dpi, blocks: [])
+        }
         let view = try PageView(page, orientation: orientation)
         let first: Preparation =
             page.isSpeckled ? .cleaned : Gate.isNoisy(page.noise) ? .smoothed : .plain

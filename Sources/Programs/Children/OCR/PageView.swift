@@ -11,14 +11,15 @@ struct PageView {
     let hasDarkAreas: Bool
     let width: Int
     let height: Int
-    private let shown: Picture
+    /// nil: the smaller picture is as large.
+    private let shown: Picture?
     private let tones: Tones
     private let fields: [Pages.Box]
     private let small: (scale: Double, picture: Picture)
 
     /// A page that is not looked at is as it should be.
     init(_ page: ScannedPage, orientation: Orientation) throws(DocumentRefusal) {
-        let (shown, dpi) = (page.picture, page.dpi)
+        let (shown, dpi) = (try page.take(), page.dpi)
         self.dpi = dpi
         (width, height) = (shown.width, shown.height)
         let finds = page.looks && min(shown.width, shown.height) >= 200
@@ -43,7 +44,7 @@ struct PageView {
         }
         skew = finds ? plain.skew : 0
         scale = Gate.scale(dpi: dpi, letterHeight: plain.letterHeight(dpi: dpi * least).map { $0 / least })
-        self.shown = shown
+        self.shown = least == 1 ? nil : shown
         self.small = (least, plain)
     }
 
@@ -57,7 +58,7 @@ struct PageView {
         let plain =
             scale == small.scale
             ? small.picture
-            : shown.scaled(by: scale).flatMap { Self.even($0, tones) }?.turned(clockwise: rotation)?
+            : shown?.scaled(by: scale).flatMap { Self.even($0, tones) }?.turned(clockwise: rotation)?
                 .inverted(in: fields)
         return skew == 0 ? plain : plain.flatMap { $0.straightened(by: skew) ?? $0 }
     }

@@ -8,14 +8,29 @@ enum Preparation: String {
 }
 
 /// A page to be read, as it came.
-struct ScannedPage {
-    var picture: Picture
-    var dpi: Double
+final class ScannedPage {
+    private var picture: Picture?
+    let width: Int
+    let height: Int
+    let dpi: Double
     /// Of its paper, as `Gate` measures it.
-    var noise: Double
-    var isSpeckled: Bool
+    let noise: Double
+    let isSpeckled: Bool
     /// Which side is up is to be found, and what else there is to know before it is read.
-    var looks: Bool
+    let looks: Bool
+
+    init(_ picture: Picture, dpi: Double, noise: Double, isSpeckled: Bool, looks: Bool) {
+        self.picture = picture
+        (width, height, self.dpi, self.noise) = (picture.width, picture.height, dpi, noise)
+        (self.isSpeckled, self.looks) = (isSpeckled, looks)
+    }
+
+    /// Its picture, which is not kept here: a large one must be gone when it is not needed any more.
+    func take() throws(DocumentRefusal) -> Picture {
+        defer { picture = nil }
+        guard let picture else { throw DocumentRefusal(.internal, "the page's picture was taken before") }
+        return picture
+    }
 }
 
 /// A picture of leptonica's, freed with its last use.

@@ -1,6 +1,8 @@
+import CLinux
 import ChildProtocol
 import ChildSandbox
 import FoundationEssentials
+import Glibc
 import Pages
 
 // Reads pages' pictures, one after the other, with an engine that stays warm. It sees bitmaps that we have made, and no file but its models.
@@ -12,6 +14,8 @@ func argument(_ name: String) -> String? {
 let models = argument("models") ?? "/usr/share/tesseract-ocr/5/tessdata"
 let languages = argument("languages") ?? "eng"
 
+// Pictures go back to the system at once when they are freed; the heap keeps what is smaller.
+_ = mallopt(M_MMAP_THRESHOLD, 1 << 20)
 var sandbox = ChildSandbox()
 sandbox.readable = [models]
 sandbox.enter()
@@ -29,17 +33,15 @@ func next() -> Result<ScannedPage, DocumentRefusal>? {
             }
             let (width, height) = (raster.width, raster.height)
             return ScannedPage(
-                picture: picture, dpi: raster.head.dpi,
+                picture, dpi: raster.head.dpi,
                 noise: Gate.noise(raster.pixels, width: width, height: height),
                 isSpeckled: Gate.isSpeckled(raster.pixels, width: width, height: height), looks: request.finds)
         }
     }
 }
 
-/// Read, and gone.
 func answer(_ page: ScannedPage, with reader: PageReader) throws(DocumentRefusal) {
-    let text = try reader.read(page)
-    ChildSandbox.answer(.result, try FramePayload.make(text))
+    ChildSandbox.answer(.result, try FramePayload.make(try reader.read(page)))
 }
 
 while let page = next() {

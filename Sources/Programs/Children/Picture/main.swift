@@ -6,7 +6,8 @@ import Glibc
 import Pages
 
 // Decodes a picture, or a frame of one, into a raster. Its size has been judged by its header before. leptonica decodes PNG and JPEG; it
-// turns what it reads from a TIFF by itself, and takes a PNG with a transparent colour for empty, so other libraries read those.
+// turns what it reads from a TIFF by itself, and takes a PNG with a transparent colour for empty, so other libraries read those. GIF and BMP
+// are unpacked here, with every bound checked.
 
 ChildSandbox().enter()
 
@@ -25,8 +26,7 @@ final class Picture {
 }
 
 extension Picture {
-    /// From rows of one or three bytes a pixel.
-    convenience init(_ pixels: millrace_pixels) throws(DocumentRefusal) {
+    private static func pix(of pixels: millrace_pixels) throws(DocumentRefusal) -> UnsafeMutablePointer<Pix> {
         let (width, height, isGrey) = (Int(pixels.width), Int(pixels.height), pixels.components == 1)
         guard let pix = pixCreateNoInit(Int32(width), Int32(height), isGrey ? 8 : 32), let data = pixGetData(pix),
             let bytes = pixels.bytes
@@ -44,8 +44,26 @@ extension Picture {
             }
         }
         if isGrey { pixEndianByteSwap(pix) }
-        try self.init(pix)
+        return pix
     }
+}
+
+extension Picture {
+    convenience init(_ canvas: Canvas) throws(DocumentRefusal) {
+        var bytes = canvas.bytes
+        let result = bytes.withUnsafeMutableBufferPointer { buffer in
+            Result { () throws(DocumentRefusal) in
+                var pixels = millrace_pixels()
+                (pixels.width, pixels.height) = (UInt32(canvas.width), UInt32(canvas.height))
+                (pixels.components, pixels.bytes) = (Int32(canvas.components), buffer.baseAddress)
+                return try Self.pix(of: pixels)
+            }
+        }
+        try self.init(try result.get())
+    }
+
+    /// From rows of one or three bytes a pixel.
+    convenience init(_ pixels: millrace_pixels) throws(DocumentRefusal) { try self.init(try Self.pix(of: pixels)) }
 }
 
 func header(_ file: File, _ request: RasterRequest) throws(DocumentRefusal) -> PictureHeader {
@@ -58,17 +76,29 @@ func header(_ file: File, _ request: RasterRequest) throws(DocumentRefusal) -> P
             throw DocumentRefusal(.malformed, "the TIFF has no frame \(request.page)")
         }
         return frames[request.page - 1]
-    case .pdf, .heic: throw DocumentRefusal(.unsupported, "this is no picture that is decoded here")
+    case .gif: return try PictureHeader.gif(file.bytes)
+    case .bmp: return try PictureHeader.bmp(file.bytes)
+    case .webp: return try PictureHeader.webp(file.bytes)
+    case .jp2: return try PictureHeader.jpeg2000(file.bytes)
+    case .pdf, .heic, .avif: throw DocumentRefusal(.unsupported, "this is no picture that is decoded here")
     }
 }
 
-/// The picture as it is stored: not turned, not mirrored.
+/// What openjpeg may hold of a picture: four bytes a sample.
+let mostSamples = 120_000_000
+
+/// The picture as it is stored: not turned, not mirrored. It may be smaller already.
 func decode(_ file: File, _ header: PictureHeader, _ request: RasterRequest) throws(DocumentRefusal) -> Picture {
     let (pixels, overflow) = header.width.multipliedReportingOverflow(by: header.height)
     guard !overflow, pixels > 0, pixels <= 200_000_000, let start = file.bytes.memory.baseAddress else {
         throw DocumentRefusal(.tooManyPixels, "the picture has too many pixels")
     }
-    guard request.kind == .tiff || header.hasColorKey else {
+    switch request.kind {
+    case .gif: return try Picture(try GIFDecoder(file.bytes).canvas(keepsColor: request.keepsColor))
+    case .bmp: return try Picture(try BitmapDecoder(file.bytes).canvas(keepsColor: request.keepsColor))
+    default: break
+    }
+    guard [.tiff, .webp, .jp2].contains(request.kind) || header.hasColorKey else {
         let bytes = start.assumingMemoryBound(to: UInt8.self)
         // What libjpeg only warns of, such as bytes too many before a segment, keeps nobody from seeing the picture.
         return try Picture(
@@ -78,19 +108,55 @@ func decode(_ file: File, _ header: PictureHeader, _ request: RasterRequest) thr
     }
     var read = millrace_pixels()
     let (width, height) = (UInt32(header.width), UInt32(header.height))
-    let outcome =
-        request.kind == .tiff
-        ? millrace_tiff_read(
+    let outcome: Int32
+    switch request.kind {
+    case .tiff:
+        outcome = millrace_tiff_read(
             start, file.bytes.count, UInt64(header.directory), width, height, request.keepsColor, &read)
-        : millrace_png_read(start, file.bytes.count, width, height, request.keepsColor, &read)
+    case .webp: return try webp(file, header, request)
+    case .jp2:
+        outcome = millrace_jp2_read(
+            start, file.bytes.count, width, height, request.scale, UInt64(mostSamples), request.keepsColor, &read)
+    default: outcome = millrace_png_read(start, file.bytes.count, width, height, request.keepsColor, &read)
+    }
     defer { millrace_pixels_free(&read) }
+    try judge(outcome)
+    return try Picture(read)
+}
+
+func judge(_ outcome: Int32) throws(DocumentRefusal) {
     switch UInt32(outcome) {
-    case MILLRACE_DECODED.rawValue: return try Picture(read)
+    case MILLRACE_DECODED.rawValue: return
     case MILLRACE_NO_MEMORY.rawValue: throw DocumentRefusal(.memory, "no memory for the picture")
     case MILLRACE_NOT_SUPPORTED.rawValue:
-        throw DocumentRefusal(.unsupported, "the TIFF has samples or a compression that can not be decoded")
+        throw DocumentRefusal(.unsupported, "the picture has samples or a compression that can not be decoded")
     default: throw DocumentRefusal(.malformed, "the picture can not be decoded")
     }
+}
+
+/// Made smaller while it is decoded, if its first frame is the whole picture.
+func webp(_ file: File, _ header: PictureHeader, _ request: RasterRequest) throws(DocumentRefusal) -> Picture {
+    guard let data = file.bytes.slice(header.content), let start = data.baseAddress else {
+        throw DocumentRefusal(.malformed, "the WebP has no picture")
+    }
+    let (width, height) = (header.frame?.width ?? header.width, header.frame?.height ?? header.height)
+    let scale = header.frame == nil ? min(1, request.scale) : 1
+    var read = millrace_pixels()
+    (read.width, read.height) = (
+        UInt32(max(1, (Double(width) * scale).rounded())), UInt32(max(1, (Double(height) * scale).rounded()))
+    )
+    let outcome = millrace_webp_read(start, data.count, UInt32(width), UInt32(height), request.keepsColor, &read)
+    defer { millrace_pixels_free(&read) }
+    try judge(outcome)
+    guard let frame = header.frame else { return try Picture(read) }
+    var canvas = Canvas(header.width, header.height, keepsColor: request.keepsColor)
+    guard let bytes = read.bytes else { throw DocumentRefusal(.malformed, "the WebP has no picture") }
+    let row = frame.width * canvas.components
+    for y in 0..<frame.height {
+        canvas.replace(
+            UnsafeBufferPointer(start: bytes + y * row, count: row), left: frame.left, row: frame.top + y)
+    }
+    return try Picture(canvas)
 }
 
 func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
@@ -101,8 +167,10 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     if pixGetSpp(picture.pix) == 4 { picture = try Picture(pixRemoveAlpha(picture.pix)) }
     let isColor = request.keepsColor && (pixGetDepth(picture.pix) == 32 || pixGetColormap(picture.pix) != nil)
     picture = try Picture(isColor ? pixConvertTo32(picture.pix) : pixConvertTo8(picture.pix, 0))
-    if request.scale < 1 {
-        picture = try Picture(pixScaleAreaMap(picture.pix, Float(request.scale), Float(request.scale)))
+    // Some decoders make it smaller themselves.
+    let scale = request.scale * Double(header.width) / Double(pixGetWidth(picture.pix))
+    if request.scale < 1, scale < 0.999 {
+        picture = try Picture(pixScaleAreaMap(picture.pix, Float(scale), Float(scale)))
     }
     if header.rotation != 0 { picture = try Picture(pixRotateOrth(picture.pix, Int32(header.rotation / 90))) }
     if header.isMirrored { picture = try Picture(pixFlipLR(nil, picture.pix)) }

@@ -191,13 +191,28 @@ struct PDFProbe: ~Copyable {
             page.refusal = DocumentRefusal(.malformed, "the page has no area, or is turned by \(rotation) degrees")
             return page
         }
-        let unit = number(node, "/UserUnit") ?? 1
-        guard max(width, height) * max(unit, 1) <= Inspection.longestPoints else {
-            page.refusal = DocumentRefusal(.tooLarge, "the page is wider or higher than 200 inches")
+        // Its own unit makes a page larger on paper and changes nothing of how it is drawn. A viewer takes no more than this.
+        guard max(width, height) <= Inspection.longestPoints, number(node, "/UserUnit") ?? 1 <= 75_000 else {
+            page.refusal = DocumentRefusal(
+                .tooLarge, "the page is wider or higher than 14,400 of its units, or these are too large")
             return page
         }
         pictures(inherited.resources, width, height, &page)
         return page
+    }
+
+    /// A picture in a page is made smaller while it is drawn, so it may have more pixels than one that is a file.
+    private static let timesDrawn = 4.0
+
+    private func isOnlyPictures(_ resources: qpdf_oh, _ names: [String]) -> Bool {
+        let fonts = qpdf_oh_get_key_if_dict(pdf, resources, "/Font")
+        let objects = qpdf_oh_get_key_if_dict(pdf, resources, "/XObject")
+        return qpdf_oh_is_dictionary(pdf, fonts) == 0
+            && names.allSatisfy { name in
+                let dictionary = qpdf_oh_get_dict(pdf, qpdf_oh_get_key(pdf, objects, name))
+                return qpdf_oh_is_name_and_equals(
+                    pdf, qpdf_oh_get_key_if_dict(pdf, dictionary, "/Subtype"), "/Form") == 0
+            }
     }
 
     private func pictures(_ resources: qpdf_oh?, _ width: Double, _ height: Double, _ page: inout Inspection.Page) {
@@ -218,11 +233,14 @@ struct PDFProbe: ~Copyable {
                 down > 0
             else { continue }
             page.pictures += 1
-            if across * down > Double(request.quotas.pixels) {
-                page.refusal = DocumentRefusal(
+            if across * down > Double(request.quotas.pixels) * Self.timesDrawn {
+                let refusal = DocumentRefusal(
                     .tooManyPixels,
                     "a picture of the page is \(Int(min(across, 1e9))) × \(Int(min(down, 1e9))); "
-                        + "\(request.quotas.pixels) pixels are the most")
+                        + "\(Int(Double(request.quotas.pixels) * Self.timesDrawn)) pixels are the most")
+                // A page without a font has no text either.
+                if isOnlyPictures(resources, names) { page.refusal = refusal } else { page.undrawn = refusal }
+                continue
             }
             let straight = max(across / width, down / height)
             let turned = max(across / height, down / width)

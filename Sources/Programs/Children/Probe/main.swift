@@ -14,14 +14,19 @@ func inspect(_ request: ProbeRequest) throws(DocumentRefusal) -> Inspection {
         throw DocumentRefusal(.tooLarge, "the file has more than \(request.quotas.bytes) bytes")
     }
     guard let kind = Kind.of(file.bytes) else {
-        throw DocumentRefusal(.unsupported, "the file is no PDF, PNG, JPEG, TIFF or HEIC")
+        let what = Kind.foreign(file.bytes).map { "the file is \($0); only" } ?? "the file is of no kind that is read:"
+        throw DocumentRefusal(.unsupported, "\(what) \(Kind.names) are read")
     }
     var inspection = Inspection(kind)
     switch kind {
     case .pdf: try PDFProbe(file.bytes, request).inspect(&inspection)
     case .png: inspection.pages = [try page(try PictureHeader.png(file.bytes), request.quotas)]
     case .jpeg: inspection.pages = [try page(try PictureHeader.jpeg(file.bytes), request.quotas)]
-    case .heic: inspection.pages = [try page(try PictureHeader.heic(file.bytes), request.quotas)]
+    case .heic, .avif: inspection.pages = [try page(try PictureHeader.heif(file.bytes), request.quotas)]
+    case .gif: inspection.pages = [try page(try PictureHeader.gif(file.bytes), request.quotas)]
+    case .bmp: inspection.pages = [try page(try PictureHeader.bmp(file.bytes), request.quotas)]
+    case .webp: inspection.pages = [try page(try PictureHeader.webp(file.bytes), request.quotas)]
+    case .jp2: inspection.pages = [try page(try PictureHeader.jpeg2000(file.bytes), request.quotas)]
     case .tiff:
         for header in try PictureHeader.tiff(file.bytes, most: request.quotas.pages) {
             inspection.pages.append(try page(header, request.quotas))

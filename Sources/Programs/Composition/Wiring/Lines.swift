@@ -14,7 +14,7 @@ package final class FileChunks: Sendable {
             (descriptor, owns) = (STDIN_FILENO, false)
             return
         }
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        descriptor = open(PathBytes.of(path), O_RDONLY | O_CLOEXEC)
         owns = true
         guard descriptor >= 0 else { throw FileProblem(complaint: Descriptor.sentence(errno)) }
         var info = stat()
