@@ -14,7 +14,7 @@ package struct DocumentPrograms: Sendable {
     package var pageCPU: Duration = .seconds(60)
     package var dpiCap = Raster.caps.high
     /// Most pixels of a drawn page. A larger page is drawn at a lower resolution.
-    package var mostPixels = 30_000_000
+    package var mostPixels = 24_000_000
     /// The engines' nice value. At 20 they get CPU time only when nothing else wants it; EnginePriority raises them when they starve.
     package var niceness = 20
     /// The folder of poppler-data, which has the tables of Chinese, Japanese and Korean characters.
