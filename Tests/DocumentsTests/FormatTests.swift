@@ -69,6 +69,14 @@ import Testing
         try await expect("a codestream", j2kSample, .jp2, shows: bar, within: 0)
         try await expect("AVIF", avifSample, .avif, shows: bar, within: 2)
         try await expect("AVIF of ink", avifInkSample, .avif, shows: bar, within: 3)
+        for (quarters, orientation) in [(1, 6), (2, 3), (3, 8)] {
+            let shown = bar.stored(orientation)
+            try await expect(
+                "a turned AVIF", turned(avifSample, quarters: UInt8(quarters)), .avif, shows: shown, within: 2)
+        }
+        // An axis of 1 is that from above to below.
+        let mirrored = turned(avifSample, quarters: 0, axis: 1)
+        try await expect("a mirrored AVIF", mirrored, .avif, shows: bar.stored(2), within: 2)
     }
 
     @Test func `a picture in which no letter has room is a page without words`() async throws {

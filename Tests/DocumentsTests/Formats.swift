@@ -66,6 +66,32 @@ func replaced(_ file: [UInt8], _ box: String, _ content: [UInt8]) -> [UInt8] {
     return file
 }
 
+/// The same AVIF with two more properties of its picture: turned by quarters against the clock, and then mirrored at an axis.
+func turned(_ file: [UInt8], quarters: UInt8, axis: UInt8? = nil) -> [UInt8] {
+    var file = file
+    func place(_ name: String) -> Int { file.indices.first { file[$0...].starts(with: name.utf8) } ?? 0 }
+    var more: [UInt8] = [0, 0, 0, 9] + Array("irot".utf8) + [quarters]
+    var numbers: [UInt8] = [0x85]
+    if let axis {
+        more += [0, 0, 0, 9] + Array("imir".utf8) + [axis]
+        numbers.append(0x86)
+    }
+    let listed = place("ipma")
+    // The last byte of a length, or of where the data begins.
+    for (at, count) in [
+        (place("ipco") - 1, more.count), (place("iprp") - 1, more.count + numbers.count),
+        (place("meta") - 1, more.count + numbers.count), (listed - 1, numbers.count), (listed + 14, numbers.count),
+        (place("iloc") + 19, more.count + numbers.count),
+    ] {
+        let sum = Int(file[at]) + count
+        file[at] = UInt8(sum & 255)
+        file[at - 1] += UInt8(sum >> 8)
+    }
+    file.insert(contentsOf: numbers, at: listed + 19)
+    file.insert(contentsOf: more, at: listed - 4)
+    return file
+}
+
 /// A GIF with a grey palette, whose codes are all of one length.
 struct GIFForm {
     var left = 0

@@ -113,7 +113,7 @@ import Testing
                 .refused(.tooManyPixels)
             ),
             ("a WebP whose frame is outside", with(moving, at: 30 + 14 + 8, [255, 255, 0]), .refused(.malformed)),
-            ("a WebP of junk", Array(whole.prefix(30)) + [UInt8](repeating: 0xa5, count: 500), .refused(.malformed)),
+            ("a WebP of junk", Array(whole.prefix(30)) + [UInt8](repeating: 0xa5, count: 500), .either),
             ("a WebP with an EXIF of nothing", Array(turned.dropLast(30)), .read),
             (
                 "a WebP of ten thousand empty chunks", Array(whole.prefix(12)) + [UInt8](repeating: 0, count: 90_000),
