@@ -140,6 +140,7 @@ package enum Schema {
         Script(name: "documents_pipe", bytes: Embedded.documents_pipe),
         Script(name: "documents", bytes: Embedded.documents),
         Script(name: "documents_parts", bytes: Embedded.documents_parts),
+        Script(name: "document_modes", bytes: Embedded.document_modes),
         Script(name: "documents_read", bytes: Embedded.documents_read),
         Script(name: "checkins_rules", bytes: Embedded.checkins_rules),
         Script(name: "checkins_alarms", bytes: Embedded.checkins_alarms),

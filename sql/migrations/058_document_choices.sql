@@ -38,3 +38,5 @@ drop function if exists millrace.document_list(text, text, text, timestamptz, te
 
 -- What a copy is beside its bytes: its format, pages that became pictures, sizes of pictures before and after.
 alter table millrace.document_output add column about jsonb;
+-- It takes a mode more.
+drop function if exists millrace.document_retry(uuid, int[], text, millrace.caller_name);

@@ -8,6 +8,8 @@ struct CopyPlan: Sendable {
     var password: String?
     var choices: DocumentChoices
     var title: String?
+    /// Pages of a PDF whose visible text does not count; they become pictures.
+    var replaced: [Int] = []
 
     /// Without the pictures of pages.
     var request: AssemblyRequest {
@@ -21,8 +23,18 @@ struct CopyPlan: Sendable {
         request.options.levels = choices.level
         request.options.pictures = AssemblyRequest.Options.Pictures(rawValue: choices.pictures.rawValue) ?? .keep
         request.options.title = title
+        if way != .drawn, inspection.kind == .pdf {
+            let numbers = inspection.pages.indices.map { $0 + 1 }
+            request.withoutInvisibleText = numbers.filter {
+                choices.mode(of: $0) != .skip || texts[$0]?.dropped != nil
+            }
+            request.draws(replaced, texts)
+        }
         return request
     }
+
+    /// Pages that become pictures among the others.
+    var pagesToDraw: [Int] { Set(replaced).union(pagesToClean).sorted() }
 
     /// Pages that are scans and nothing else: what else is on a page would become a picture too.
     var pagesToClean: [Int] {
@@ -41,6 +53,10 @@ struct CopyPlan: Sendable {
         var facts = made.facts ?? CopyFacts()
         if choices.format == .archive { facts.format = choices.format.rawValue }
         if way == .drawn, inspection.kind == .pdf { facts.isDrawn = true }
+        if way != .drawn, !replaced.isEmpty {
+            let replaced = replaced.map { CopyFacts.Drawn(page: $0, cause: .text) }
+            facts.drawn = (replaced + (facts.drawn ?? [])).sorted { $0.page < $1.page }
+        }
         let cleaned =
             way == .drawn
             ? inspection.pages.indices.map { $0 + 1 }.filter { choices.clean && isScan($0) } : pagesToClean

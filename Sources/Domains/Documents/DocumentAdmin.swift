@@ -150,12 +150,40 @@ package enum DocumentAdmin {
     }
 
     package static func retry(
-        _ id: String, pages: [Int]?, on connection: Connection
+        _ id: String, pages: [Int]?, mode: String? = nil, on connection: Connection
     ) async throws(PostgresError) -> Bool {
         try await connection.truth(
-            "select millrace.document_retry($1::text::uuid, $2)",
-            [.text(id), .int4s(pages?.map { Int32(clamping: $0) })]
+            "select millrace.document_retry($1::text::uuid, $2, mode => $3)",
+            [.text(id), .int4s(pages?.map { Int32(clamping: $0) }), .text(mode)]
         )
+    }
+
+    package struct TenantDefaults: Sendable {
+        package var tenant: String
+        package var options: [UInt8]
+        package var changedAt: Date
+        package var changedBy: String
+    }
+
+    /// What tenants' documents are given where they say nothing, of all tenants or of one.
+    package static func defaults(
+        of tenant: String?, on connection: Connection
+    ) async throws(PostgresError) -> [TenantDefaults] {
+        try await connection.query(
+            "select tenant, options, changed_at, changed_by from millrace.document_defaults($1)", [.text(tenant)]
+        ) { row throws(PostgresError) in
+            TenantDefaults(
+                tenant: try row.string(0), options: try row.json(1), changedAt: try row.date(2),
+                changedBy: try row.string(3))
+        }
+    }
+
+    /// - Parameter options: a JSON object; nil: none any more.
+    package static func setDefaults(
+        of tenant: String, _ options: [UInt8]?, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.truth(
+            "select millrace.document_default_set($1, $2)", [.text(tenant), .json(options)])
     }
 
     /// At most ten at once.

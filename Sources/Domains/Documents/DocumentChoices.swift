@@ -38,6 +38,10 @@ package struct DocumentChoices: Codable, Sendable, Equatable {
     package var pictures: Pictures = .keep
     package var split: Split = .off
     package var languages: Languages = .found
+    /// The pages that are read in another way than the document.
+    package var pages: [Int: Mode] = [:]
+
+    package func mode(of page: Int) -> Mode { pages[page] ?? mode }
 
     package init() {}
 
@@ -50,5 +54,6 @@ package struct DocumentChoices: Codable, Sendable, Equatable {
         pictures = try values.decodeIfPresent(Pictures.self, forKey: .pictures) ?? .keep
         languages = try values.decodeIfPresent(Languages.self, forKey: .languages) ?? .found
         split = try values.decodeIfPresent(Split.self, forKey: .split) ?? .off
+        pages = try values.decodeIfPresent([Int: Mode].self, forKey: .pages) ?? [:]
     }
 }

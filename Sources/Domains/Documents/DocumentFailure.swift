@@ -9,6 +9,8 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
     /// Whether a retry may succeed: a program crashed or was killed, but the document may be readable.
     package var mayGoWell: Bool
     package var isCancelled = false
+    /// A program was killed from outside. That says nothing about the document.
+    package var isKilled: Bool { reason == .killed }
     package var usage: Usage
 
     package init(_ refusal: DocumentRefusal, mayGoWell: Bool = false, usage: Usage = Usage()) {
@@ -27,7 +29,8 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
         case .memory: reason = .memory
         case .cpu, .timeout: reason = .timeout
         case .fileSize: reason = .tooLarge
-        case .misspoke, .crash, .exited, .killed: reason = .crash
+        case .misspoke, .crash, .exited: reason = .crash
+        case .killed: reason = .killed
         case .cancelled, .cannotStart: reason = .internal
         }
         self.init(DocumentRefusal(reason, failure.sentence), mayGoWell: !failure.isDeterministic, usage: failure.usage)

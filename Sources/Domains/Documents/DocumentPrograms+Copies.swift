@@ -19,14 +19,16 @@ extension DocumentPrograms {
     /// another way.
     package func assemble(
         _ file: Int32, _ inspection: Inspection, texts: [Int: PageText], into output: Int32, password: String? = nil,
-        ways: [Making]? = nil, choices: DocumentChoices = DocumentChoices(), title: String? = nil
+        ways: [Making]? = nil, choices: DocumentChoices = DocumentChoices(), title: String? = nil,
+        replaced: [Int] = []
     ) async throws(DocumentFailure) -> Worked<Assembled> {
         var spent = Usage()
         var failure = DocumentFailure(DocumentRefusal(.internal, "there is no way to make a copy"))
         for way in ways ?? Self.ways(inspection) {
             do throws(DocumentFailure) {
                 let plan = CopyPlan(
-                    way: way, inspection: inspection, texts: texts, password: password, choices: choices, title: title)
+                    way: way, inspection: inspection, texts: texts, password: password, choices: choices, title: title,
+                    replaced: replaced)
                 let made = try await assemble(plan, file, into: output)
                 spent = Worked((), spent).adding(made.usage)
                 spent = Worked((), spent).adding(try await verify(output, pages: inspection.pages.count))
@@ -58,7 +60,7 @@ extension DocumentPrograms {
         if plan.way == .drawn {
             pictures = try await draw(file, &request, plan)
         } else {
-            try await draw(plan.pagesToClean, file, &request, &pictures, plan)
+            try await draw(plan.pagesToDraw, file, &request, &pictures, plan)
         }
         var (made, usage, refused) = try await ask(request, pictures.value, file, output)
         pictures.add(usage)
@@ -157,8 +159,10 @@ extension DocumentPrograms {
 }
 
 extension DocumentFailure {
-    /// Whether a copy that failed so may succeed when it is made in another way.
+    /// Whether a copy that failed so may succeed when it is made in another way. A program that crashed over the original need not crash
+    /// over its pages.
     var allowsAnotherMaking: Bool {
-        !isCancelled && !mayGoWell && reason != .timeout && reason != .encrypted && reason != .wrongPassword
+        !isCancelled && (!mayGoWell || reason == .crash) && reason != .timeout && reason != .encrypted
+            && reason != .wrongPassword
     }
 }

@@ -39,6 +39,7 @@ extension DocumentPrograms {
             if error.isCancelled { throw error }
             reading.add(error.usage, to: .raster)
         }
+        for (page, text) in reading.texts where TextPlausibility.junk(text) != nil { reading.texts[page] = nil }
         let own = reading.texts
         func isRead(_ page: Int) -> Bool {
             own[page].map { PageAssessment(inspection.pages[page - 1], own: $0) != .mixed } ?? false

@@ -82,6 +82,9 @@ package struct AssemblyRequest: Codable, Sendable {
     package var taken: ClosedRange<Int>?
     package var options = Options()
 
+    /// The pages of a PDF whose invisible text is left out.
+    package var withoutInvisibleText: [Int]?
+
     package struct Picture: Codable, Sendable {
         package var page: Int
         package var raster: Raster.Head

@@ -1,7 +1,9 @@
 /// What a copy is, beside its bytes.
 package struct CopyFacts: Codable, Sendable, Equatable {
-    /// Why a page of an archive is a picture: what it has that PDF/A-2b has not.
+    /// Why a page is a picture: what it has that PDF/A-2b has not, or a text that does not count.
     package enum Cause: String, Codable, Sendable, CaseIterable {
+        /// Its own text was read in its picture instead, and must not stand beside that.
+        case text
         /// A font that is not in the file, or not as it must be.
         case fonts
         /// Colours without a profile that says how they look.
@@ -38,7 +40,7 @@ package struct CopyFacts: Codable, Sendable, Equatable {
 
     /// nil: a PDF as its original is one.
     package var format: String?
-    /// Pages of an archive that became pictures, because they cannot be in one as they are.
+    /// Pages that became pictures among others that did not.
     package var drawn: [Drawn]?
     /// All pages are pictures.
     package var isDrawn: Bool?

@@ -124,6 +124,15 @@ package struct PageText: Codable, Sendable, Equatable {
     package var languages: [String]?
     /// Models that it needs, and that were not installed.
     package var missing: [String]?
+    /// Why the page's own text does not count, where it has some that does not.
+    package var dropped: Dropped?
+
+    package enum Dropped: String, Codable, Sendable {
+        /// It was asked for.
+        case force
+        /// It cannot be what the page shows.
+        case junk
+    }
 
     package init(origin: Origin, width: Double, height: Double, dpi: Double, blocks: [Block]) {
         self.origin = origin

@@ -12,6 +12,10 @@ package enum Reason: String, Codable, Sendable, CaseIterable {
     case timeout
     case memory
     case crash
+    /// A program was killed from outside, time after time.
+    case killed
+    /// The pages are read, but a program crashed over one of the outputs.
+    case incomplete
     /// Its file says more than could be drawn, so its emptiness says nothing.
     case undrawable
     case engine

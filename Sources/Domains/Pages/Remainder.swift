@@ -15,7 +15,7 @@ package enum Remainder {
         var pixels = Array(raster.pixels)
         let paper = level(pixels)
         let before = ink(pixels, paper)
-        for word in own.words {
+        for word in own.words where !isTooLarge(word, on: page) {
             let left = min(width, max(0, Int((word.box.left - 1) * across)))
             let right = min(width, max(left, Int(((word.box.right + 1) * across).rounded(.up))))
             let top = min(height, max(0, Int((word.box.top - 1) * down)))
@@ -34,6 +34,12 @@ package enum Remainder {
         var masked = raster
         masked.pixels = pixels[...]
         return (masked, before == 0 || isEmpty ? 0 : Double(after) / Double(before))
+    }
+
+    /// A box that no word of so few letters has: what lies in it is not this word alone.
+    private static func isTooLarge(_ word: Word, on page: Inspection.Page) -> Bool {
+        let share = word.box.width * word.box.height / (page.width * page.height)
+        return share > 0.05 * Double(max(1, word.text.count)) || share > 0.4
     }
 
     private static func level(_ pixels: [UInt8]) -> Int {
@@ -64,6 +70,7 @@ extension PageText {
             }
             if !some.lines.isEmpty { found.append(some) }
         }
+        found = SameWords(own: own.words, read: found).others
         guard !found.isEmpty else { return }
         origin = .mixed
         preparation = read.preparation

@@ -139,7 +139,9 @@ func scannedPNG(_ number: Int) async throws -> [UInt8] {
 }
 
 /// A PDF of pictures alone, with pages that say their text themselves where `own` says so, and with a stamp on those of `stamped`.
-func scannedPDF(_ numbers: [Int], own: Set<Int> = [], stamped: Set<Int> = []) async throws -> [UInt8] {
+func scannedPDF(_ numbers: [Int], own: Set<Int> = [], stamped: Set<Int> = [], hidden: String = "") async throws
+    -> [UInt8]
+{
     var objects: [[UInt8]] = [
         Array("<</Type/Catalog/Pages 2 0 R>>".utf8),
         Array(
@@ -159,7 +161,7 @@ func scannedPDF(_ numbers: [Int], own: Set<Int> = [], stamped: Set<Int> = []) as
         }
         let raster = try await scan(number)
         let stamp = stamped.contains(number) ? " BT /F 11 Tf 300 140 Td (Received on Monday) Tj ET" : ""
-        objects.append(Array(stream("", "q 480 0 0 160 0 0 cm /I Do Q\(stamp)").utf8))
+        objects.append(Array(stream("", "\(hidden)q 480 0 0 160 0 0 cm /I Do Q\(stamp)").utf8))
         let head =
             "<</Type/XObject/Subtype/Image/Width \(raster.width)/Height \(raster.height)/ColorSpace/DeviceGray"
             + "/BitsPerComponent 8/Length \(raster.pixels.count)>>\nstream\n"

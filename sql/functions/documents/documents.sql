@@ -137,6 +137,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.document_actor(document_register.actor, caller => document_register.caller);
     the_tenant text := document_register.tenant;
+    chosen jsonb := coalesce(document_register.options, '{}');
     o record;
     b record;
     old record;
@@ -146,7 +147,7 @@ declare
     the_digest bytea;
     t timestamptz := millrace.now();
 begin
-    select * into o from millrace.document_options(coalesce(document_register.options, '{}'));
+    select * into o from millrace.document_options(chosen);
     if length(document_register.title) > millrace.most('title') or document_register.title ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the title is too long, or has control characters', 'title', 'Give at most 500 characters.');
     end if;
@@ -166,6 +167,12 @@ begin
         perform millrace.refuse('the password is longer than 512 characters', 'password');
     end if;
     the_tenant := millrace.tenant_of(the_tenant, document_register.caller);
+    select f.options || chosen into chosen from millrace.document_default f where f.tenant = the_tenant;
+    if found then
+        select * into o from millrace.document_options(chosen);
+    else
+        chosen := coalesce(document_register.options, '{}');
+    end if;
 
     if storage_url ~ '^blob:[0-9a-f]{64}$' then
         the_blob := decode(substr(storage_url, 6), 'hex');
@@ -212,7 +219,7 @@ begin
             choices, created_at, changed_at, digest)
         values (the_id, document_register.title, lower(document_register.mime_type), the_size, the_blob, case when the_blob is null then storage_url end,
             document_register.lesson_id, the_tenant, me, document_register.caller, 'processing', 'receive', o.languages, o.policy, o.dpi, o.outputs,
-            millrace.document_choices(coalesce(document_register.options, '{}')), t, t, the_digest)
+            millrace.document_choices(chosen), t, t, the_digest)
             on conflict do nothing;
         if found then
             if not millrace.quota_use(the_tenant, 'documents', 1) then
@@ -308,53 +315,6 @@ begin
         end if;
         return next;
     end loop;
-end $$;
-
--- Reads again what could not be read, or these pages. False: there is nothing to be read again.
-create or replace function millrace.document_retry(id uuid, pages int[] default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    d millrace.document := millrace.document_must_see(document_retry.id, document_retry.actor, caller => document_retry.caller);
-    again int[];
-begin
-    if d.status not in ('completed', 'failed') then
-        perform millrace.refuse(format('document %s is %s', d.id, d.status), 'id', 'Wait until it has ended.', '55000', 'conflict');
-    end if;
-    if d.encrypted or d.reason in ('encrypted', 'wrong_password') then
-        perform millrace.refuse('the password of the document is gone', 'id', 'Register it again, with its password.', '55000', 'conflict');
-    end if;
-    if d.inspection is null then
-        if document_retry.pages is not null then
-            perform millrace.refuse('the document''s pages are not known', 'pages', 'Leave pages out.', '55000', 'conflict');
-        end if;
-        if d.status = 'completed' then
-            return false;
-        end if;
-    elsif exists (select from unnest(document_retry.pages) n where n is null or n not between 1 and d.pages) then
-        perform millrace.refuse(format('the document has the pages 1 to %s', d.pages), 'pages');
-    end if;
-    again := array(select p.page from millrace.document_page p
-                    where p.document = d.id and case when document_retry.pages is null then p.status in ('failed', 'skipped') else p.page = any (document_retry.pages) end
-                      and coalesce(d.inspection #>> array['pages', (p.page - 1)::text, 'refusal'], '') = '' order by p.page);
-    if d.inspection is not null and cardinality(again) = 0 and d.status = 'completed' then
-        return false;
-    end if;
-    delete from millrace.document_content c where c.document = d.id and c.page = any (again);
-    update millrace.document_page p
-       set status = 'waiting', stage = 'classify', reason = null, sentence = null, words = null, confidence = null, cached = false, tries = 0, job = null, changed_at = millrace.now()
-     where p.document = d.id and p.page = any (again);
-    update millrace.document x
-       set status = 'processing', stage = case when d.inspection is null then 'receive' else 'classify' end, round = x.round + 1, reason = null, sentence = null, finished_at = null,
-           pages_done = (select count(*) from millrace.document_page p where p.document = d.id and p.status = 'done'),
-           pages_failed = (select count(*) from millrace.document_page p where p.document = d.id and p.status = 'failed'),
-           cached = (select count(*) from millrace.document_page p where p.document = d.id and p.cached), changed_at = millrace.now()
-     where x.id = d.id returning x.* into d;
-    update millrace.document x
-       set job = (millrace.enqueue_one('document.receive', jsonb_build_object('document', d.id, 'round', d.round), 'documents', 3, null, null, 'skip', null, d.tenant, null, '{}',
-               '{}', '{}', caller => document_retry.caller)).id
-     where x.id = d.id;
-    perform millrace.document_changed(d.id, 'updated');
-    return true;
 end $$;
 
 -- Joins in person_erase: how many documents went.

@@ -44,13 +44,15 @@ end $$;
 -- One row when there is something to be done: all that a run has to know.
 create or replace function millrace.document_take(token text, id uuid, round int, the_page int default null)
 returns table (title text, source text, blob bytea, size bigint, mime_type text, inspection jsonb, languages text[], policy text, dpi int, outputs text[], tenant text,
-    pages int, pages_done int, pages_failed int, signed boolean, encrypted boolean, password text, tries int, cpu_ms bigint, cpu_left float8, created_at timestamptz, choices jsonb)
+    pages int, pages_done int, pages_failed int, signed boolean, encrypted boolean, password text, tries int, cpu_ms bigint, cpu_left float8, created_at timestamptz, choices jsonb,
+    trouble text, waits boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
     set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     d millrace.document;
     p millrace.document_page;
+    waits boolean := false;
 begin
     -- A page's run does not lock the document, because runs of its other pages work beside it.
     select * into d from millrace.document x where x.id = document_take.id;
@@ -64,13 +66,16 @@ begin
         end if;
         perform millrace.live_run(document_take.token);
         perform millrace.document_unforced();
-        update millrace.document_page x set status = 'running', stage = 'raster', changed_at = millrace.now() where x.document = d.id and x.page = p.page;
+        waits := millrace.document_page_waits(d, p.page);
+        update millrace.document_page x set status = case when waits then 'waiting' else 'running' end, stage = 'raster', changed_at = millrace.now()
+         where x.document = d.id and x.page = p.page;
     end if;
     return query
         select d.title, d.source, d.blob, d.size, d.mime_type, d.inspection, d.languages, d.policy, d.dpi, d.outputs, d.tenant, d.pages, d.pages_done, d.pages_failed,
                d.signed, d.encrypted, (select s.password from millrace.document_secret s where s.document = d.id), coalesce(p.tries, 0), d.cpu_ms,
                millrace.quota_left(d.tenant, 'cpu_seconds')::float8, d.created_at,
-               d.choices || case when p.mode is null then '{}' else jsonb_build_object('mode', p.mode) end;
+               d.choices || case when p.mode is not null then jsonb_build_object('mode', p.mode) when the_page is null then coalesce(millrace.document_page_modes(d.id), '{}') else '{}' end,
+               p.reason, waits;
 end $$;
 
 create or replace function millrace.document_stage(token text, id uuid, round int, stage text) returns boolean

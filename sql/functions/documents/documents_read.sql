@@ -6,7 +6,8 @@ select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.le
   from millrace.document d;
 
 create or replace view millrace.document_pages as
-select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached from millrace.document_page p;
+select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached, p.mode
+  from millrace.document_page p;
 
 -- One document, if the caller may see it.
 create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user)
@@ -51,7 +52,7 @@ end $$;
 create or replace function millrace.document_story(the_id uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select to_jsonb(v) || jsonb_build_object('policy', d.policy, 'dpi', d.dpi, 'sentence', d.sentence, 'encrypted', d.encrypted, 'active', coalesce(d.inspection -> 'active', '[]'),
-        'cpu_ms', d.cpu_ms, 'round', d.round, 'job', d.job,
+        'cpu_ms', d.cpu_ms, 'round', d.round, 'job', d.job, 'choices', d.choices,
         'parts', (select coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'title', x.title, 'status', x.status, 'first', lower(x.parent_pages), 'last', upper(x.parent_pages) - 1)
                                             order by x.parent_pages), '[]') from millrace.document x where x.parent = d.id),
         'made', (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'blob', encode(o.blob, 'hex'), 'size', o.size, 'about', o.about) order by o.kind), '[]')

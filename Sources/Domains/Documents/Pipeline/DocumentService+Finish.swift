@@ -47,7 +47,7 @@ extension DocumentService {
             do {
                 let made: (output: Output, cpu: Duration)
                 switch kind {
-                case "pdf": made = try await searchable(sheet, inspection, document, own, job)
+                case "pdf": made = try await searchable(sheet, blob, inspection, document, own, job)
                 case "preview": made = try await preview(drawable, inspection, document, own)
                 case "report":
                     let copy = outputs.first { $0.kind == "pdf" }?.about
@@ -61,7 +61,7 @@ extension DocumentService {
                     throw failure
                 }
                 spent += failure.usage.cpu
-                trouble = trouble ?? failure
+                trouble = trouble ?? failure.ofOutput(kind)
                 if document.policy == "strict" { return try await fail(job, failure, cpu: spent) }
             }
         }
@@ -72,18 +72,20 @@ extension DocumentService {
     }
 
     private nonisolated func searchable(
-        _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
-        _ job: DocumentJob
+        _ sheet: SharedFile, _ blob: BlobID, _ inspection: Inspection, _ document: DocumentStore.Taken,
+        _ own: DocumentPrograms, _ job: DocumentJob
     ) async throws -> (output: Output, cpu: Duration) {
         let output = try await fileCache.blank()
         let choices = try document.choices()
         var spent = Duration.zero
-        func make(_ texts: [Int: PageText], _ ways: [DocumentPrograms.Making]?) async throws -> Output {
+        func make(
+            _ texts: [Int: PageText], _ ways: [DocumentPrograms.Making]?, replaced: [Int] = []
+        ) async throws -> Output {
             let made: Worked<Assembled>
             do throws(DocumentFailure) {
                 made = try await own.assemble(
                     sheet.descriptor, inspection, texts: texts, into: output.descriptor, password: document.password,
-                    ways: ways, choices: choices, title: document.title)
+                    ways: ways, choices: choices, title: document.title, replaced: replaced)
             } catch {
                 spent += error.usage.cpu
                 throw error
@@ -101,7 +103,9 @@ extension DocumentService {
         if inspection.isOnlyDrawn != true {
             let read = try await texts(of: job, onlyRead: !mayBecomePictures)
             do {
-                return (try await make(read, [.whole, .pages]), spent)
+                let replaced = try await replaced(sheet, blob, inspection, document, read, own)
+                spent += replaced.usage.cpu
+                return (try await make(read, [.whole, .pages], replaced: replaced.value), spent)
             } catch let failure as DocumentFailure {
                 guard failure.allowsAnotherMaking else { throw failure }
             }

@@ -18,70 +18,109 @@ extension DocumentService {
         } catch {
             return try await put(job, PageResult(page, error, cpu: .zero), cpu: .zero)
         }
+        if document.waits { return .snooze(for: .seconds(1)) }
         let inspection = try JSONDecoder().decode(Inspection.self, from: Data(json))
+        let mode = try document.choices().mode
         let original = try await fileCache.sheet(blob, from: store)
         var own = workshop(for: document)
-        let sheet = try await drawable(original, blob, inspection, own, password: document.password)
-        // A page that was too much for an engine may succeed at a lower resolution.
-        if document.tries > 0 { own.dpiCap = min(own.dpiCap, 150) }
+        if document.tries > 0, document.trouble != .killed { own.dpiCap = cheaper(inspection.pages[page - 1], own) }
         job.context.progress(0, stage: "raster")
-        var said: PageText?
-        let splits = try document.choices().split == .separators
-        do throws(DocumentFailure) {
-            if inspection.kind == .pdf, inspection.pages[page - 1].pictures > 0 || splits {
-                let texts = try await own.ownText(
-                    sheet.descriptor, inspection, pages: [page], password: document.password)
-                spent += texts.usage.cpu
-                said = texts.value[page].flatMap { $0.wordCount > 0 ? $0 : nil }
-            }
-        } catch {
-            // Its own text cannot be read; the page is drawn, and read by OCR if possible.
-            if error.isCancelled || error.reason == .internal { throw error }
-            spent += error.usage.cpu
-        }
+        var said: OwnPart?
         do {
-            if let said {
-                var text = try await both(said, sheet, inspection, page, document, own, job, &spent)
+            let splits = try document.choices().split == .separators
+            let drawable = try await drawable(original, blob, inspection, own, password: document.password)
+            let sheet = try await readable(original, or: drawable, blob, inspection, document, mode, own)
+            said = try await ownPart(sheet, inspection, page, document, mode, own, &spent)
+            if let text = said?.text, said?.junk == nil {
+                var both = try await both(text, sheet, inspection, page, document, own, job, &spent)
                 if splits {
                     let drawn = try await own.raster(
                         sheet.descriptor, inspection, page: page, password: document.password)
                     spent += drawn.usage.cpu
-                    let found = try await codes(in: drawn.value, own, document, &spent)
-                    text = text.with(found, drawn: drawn.value)
+                    both = both.with(try await codes(in: drawn.value, own, document, &spent), drawn: drawn.value)
                 }
-                return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
+                return try await put(job, PageResult(page, both, cpu: spent), cpu: spent)
             }
             let drawn = try await own.raster(
                 sheet.descriptor, inspection, page: page, password: document.password)
             spent += drawn.usage.cpu
             warn(drawn.refusedLayers)
             if PageAssessment(inspection.pages[page - 1], own: nil, drawn: drawn.value) == .blank {
-                let text = try DocumentPrograms.checked(Usage()) { () throws(DocumentRefusal) in
+                var text = try DocumentPrograms.checked(Usage()) { () throws(DocumentRefusal) in
                     try PageText(blank: drawn.value, of: inspection.pages[page - 1])
                 }
-                return try await put(job, PageResult(page, text, cpu: spent), cpu: spent)
+                text.dropped = said?.dropped
+                return try await put(job, PageResult(page, text, note: said?.note, cpu: spent), cpu: spent)
             }
             let found = try await codes(in: drawn.value, own, document, &spent)
-            return try await recognise(drawn.value, found, page, document, job, &spent)
+            return try await recognise(drawn.value, found, page, said, document, job, &spent)
         } catch let failure as DocumentFailure {
-            if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
-            let cpu = spent + failure.usage.cpu
-            guard isWorthAnotherTry(failure, tries: document.tries), !job.isLast else {
-                // Its picture cannot be read, but its own text is there.
-                if let said { return try await put(job, PageResult(page, said, cpu: cpu), cpu: cpu) }
-                return try await put(job, PageResult(page, failure, cpu: cpu), cpu: cpu)
-            }
-            guard
-                try await table.put(
-                    job, [PageResult(page, failure, again: true, cpu: cpu)], cpu: cpu, ends: true)
-            else { return .done }
-            return .retry(after: .seconds(1), reason: failure.description)
+            return try await again(job, page, failure, said?.text, document, spent)
         }
+    }
+
+    /// What a page says itself, and whether that counts.
+    private struct OwnPart {
+        var text: PageText?
+        var dropped: PageText.Dropped?
+        var junk: TextPlausibility.Junk?
+
+        var note: String? { junk.map { "its own text is not believed, so its picture was read: \($0.rawValue)" } }
+    }
+
+    private nonisolated func ownPart(
+        _ sheet: SharedFile, _ inspection: Inspection, _ page: Int, _ document: DocumentStore.Taken,
+        _ mode: DocumentChoices.Mode, _ own: DocumentPrograms, _ spent: inout Duration
+    ) async throws -> OwnPart? {
+        guard inspection.kind == .pdf else { return nil }
+        guard mode != .force else { return OwnPart(dropped: .force) }
+        do throws(DocumentFailure) {
+            let texts = try await own.ownText(
+                sheet.descriptor, inspection, pages: [page], password: document.password)
+            spent += texts.usage.cpu
+            guard let text = texts.value[page], text.wordCount > 0 else { return nil }
+            guard let junk = TextPlausibility.junk(text) else { return OwnPart(text: text) }
+            return OwnPart(text: text, dropped: .junk, junk: junk)
+        } catch {
+            // Its own text cannot be read; the page is drawn, and read by OCR if possible.
+            if error.isCancelled || error.isKilled || error.reason == .internal { throw error }
+            spent += error.usage.cpu
+            return nil
+        }
+    }
+
+    /// A page that was too much for a program may succeed at a lower resolution.
+    private nonisolated func cheaper(_ page: Inspection.Page, _ own: DocumentPrograms) -> Double {
+        let last = Raster.dpi(for: page, cap: own.dpiCap, mostPixels: own.mostPixels)
+        return min(own.dpiCap, 150, max(Raster.caps.low, last / 2))
+    }
+
+    /// Puts a page off until another run, or writes down that it cannot be read.
+    ///
+    /// - Parameter said: what the page says itself.
+    private nonisolated func again(
+        _ job: DocumentJob, _ page: Int, _ failure: DocumentFailure, _ said: PageText?,
+        _ document: DocumentStore.Taken, _ spent: Duration
+    ) async throws -> Verdict {
+        if failure.isCancelled || failure.mayGoWell && failure.reason == .internal { throw failure }
+        let cpu = spent + failure.usage.cpu
+        let isWorth = isWorthAnotherTry(failure, tries: document.tries, last: document.trouble)
+        guard isWorth, !job.isLast else {
+            // Its picture cannot be read, but its own text is there.
+            if let said { return try await put(job, PageResult(page, said, cpu: cpu), cpu: cpu) }
+            return try await put(job, PageResult(page, failure, cpu: cpu), cpu: cpu)
+        }
+        let result = PageResult(page, failure, again: true, cpu: cpu)
+        guard try await table.put(job, [result], cpu: cpu, ends: true) else { return .done }
+        // The kernel kills where the machine has too little memory; that may take a while to pass.
+        let pause = failure.isKilled ? Duration.seconds(1 << min(document.tries, 5)) : .seconds(1)
+        return .retry(after: pause, reason: failure.description)
     }
 
     /// The text that an engine reads in a picture, or the cached result for the same picture.
     private nonisolated func recognise(
-        _ picture: Raster, _ codes: [PageCode], _ page: Int, _ document: DocumentStore.Taken, _ job: DocumentJob,
+        _ picture: Raster, _ codes: [PageCode], _ page: Int, _ said: OwnPart?, _ document: DocumentStore.Taken,
+        _ job: DocumentJob,
         _ spent: inout Duration
     ) async throws -> Verdict {
         let label = IdleEngines.Label(tenant: document.tenant, languages: engineLanguages(document))
@@ -89,12 +128,14 @@ extension DocumentService {
         let key = PageFingerprint.key(picture, engine: engine.name)
         if let known = try await table.cached(key, tenant: document.tenant) {
             await idleEngines.put(engine, label)
-            let text = try JSONDecoder().decode(PageText.self, from: Data(known)).with(codes, drawn: picture)
-            let result = PageResult(page, text, key: Hexadecimal.text(key), isCached: true, cpu: spent)
+            var text = try JSONDecoder().decode(PageText.self, from: Data(known)).with(codes, drawn: picture)
+            text.dropped = said?.dropped
+            let result = PageResult(
+                page, text, key: Hexadecimal.text(key), isCached: true, note: said?.note, cpu: spent)
             return try await put(job, result, cpu: spent)
         }
         job.context.progress(0.1, stage: "ocr")
-        let text: PageText
+        var text: PageText
         do throws(DocumentFailure) {
             text = try await engine.read(picture) { percent in
                 job.context.progress(0.1 + Double(percent) * 0.009, stage: "ocr")
@@ -105,8 +146,11 @@ extension DocumentService {
         }
         spent += await engine.pageCPU
         await idleEngines.put(engine, label)
+        text.dropped = said?.dropped
         return try await put(
-            job, PageResult(page, text.with(codes, drawn: picture), key: Hexadecimal.text(key), cpu: spent), cpu: spent)
+            job,
+            PageResult(page, text.with(codes, drawn: picture), key: Hexadecimal.text(key), note: said?.note, cpu: spent),
+            cpu: spent)
     }
 
     /// The codes in a page's picture. A document that is to be split needs the program for it; elsewhere a page is only searched if it

@@ -49,7 +49,16 @@ extension DocumentService {
         }
         job.context.progress(0.3, stage: "classify")
         let drawable = try await drawable(sheet, blob, inspection, own, password: document.password)
-        guard try await takeOwnTexts(drawable, inspection, document, own, job) else { return .done }
+        let choices = try document.choices()
+        // Where separators are looked for, every page is drawn.
+        let waiting = inspection.kind == .pdf && choices.split == .off ? try await table.waiting(job) : []
+        // Pages whose own text counts, and those whose visible text does.
+        for mode in [DocumentChoices.Mode.skip, .redo] {
+            let pages = waiting.filter { choices.mode(of: $0) == mode }
+            guard !pages.isEmpty else { continue }
+            let sheet = try await readable(sheet, or: drawable, blob, inspection, document, mode, own)
+            guard try await takeOwnTexts(pages, sheet, inspection, document, own, job) else { return .done }
+        }
         // A document whose pages all have their own text needs no further job.
         if inspection.pages.allSatisfy({ $0.refusal == nil }), try await table.waiting(job).isEmpty {
             return try await finish(job, sheet)
@@ -92,12 +101,10 @@ extension DocumentService {
 
     /// False: the document is no longer being worked on.
     private nonisolated func takeOwnTexts(
-        _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken, _ own: DocumentPrograms,
-        _ job: DocumentJob
+        _ waiting: [Int], _ sheet: SharedFile, _ inspection: Inspection, _ document: DocumentStore.Taken,
+        _ own: DocumentPrograms, _ job: DocumentJob
     ) async throws -> Bool {
-        // Where separators are looked for, every page is drawn.
-        guard inspection.kind == .pdf, try document.choices().split == .off else { return true }
-        var left = try await table.waiting(job)[...]
+        var left = waiting[...]
         while !left.isEmpty {
             try Task.checkCancellation()
             let pages = Array(left.prefix(Self.batch))
@@ -115,7 +122,9 @@ extension DocumentService {
             var results: [PageResult] = []
             var letters = 0
             for (page, text) in found.value.sorted(by: { $0.key < $1.key })
-            where text.wordCount > 0 && PageAssessment(inspection.pages[page - 1], own: text) != .mixed {
+            where text.wordCount > 0 && PageAssessment(inspection.pages[page - 1], own: text) != .mixed
+                && TextPlausibility.junk(text) == nil
+            {
                 results.append(PageResult(page, text, cpu: share))
                 letters += text.wordCount * 150 + text.text.utf8.count
                 if letters > 8_000_000 {

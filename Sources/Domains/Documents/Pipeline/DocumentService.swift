@@ -132,9 +132,18 @@ package actor DocumentService {
             ? .recorded : .done
     }
 
-    /// A failure that may succeed on a retry is retried once; if a program is missing, as often as any job.
-    nonisolated func isWorthAnotherTry(_ failure: DocumentFailure, tries: Int) -> Bool {
-        failure.mayGoWell && (failure.reason == .internal || tries < 1)
+    /// How often a page or a stage is begun again that was killed from outside.
+    static let mostKills = 5
+
+    /// A failure that may succeed on a retry is retried once; if a program was killed from outside, a few times; if one is missing, as
+    /// often as any job.
+    ///
+    /// - Parameter last: why the try before this one failed, where that is known.
+    nonisolated func isWorthAnotherTry(_ failure: DocumentFailure, tries: Int, last: Reason? = nil) -> Bool {
+        guard failure.mayGoWell else { return false }
+        if failure.reason == .internal { return true }
+        if failure.isKilled { return tries < Self.mostKills }
+        return tries < (last == .killed ? Self.mostKills : 1)
     }
 
     /// The programs with this document's own limits.
@@ -157,7 +166,7 @@ package actor DocumentService {
         _ sheet: SharedFile, _ blob: BlobID, _ inspection: Inspection, _ own: DocumentPrograms, password: String?
     ) async throws -> SharedFile {
         guard inspection.hasWrongCount == true else { return sheet }
-        return try await fileCache.rewritten(blob) { output in
+        return try await fileCache.rewritten(blob, as: .counted) { output in
             _ = try await own.assemble(
                 sheet.descriptor, inspection, texts: [:], into: output.descriptor, password: password, ways: [.pages])
         }

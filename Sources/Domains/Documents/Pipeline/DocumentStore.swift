@@ -35,6 +35,10 @@ package struct DocumentStore: Sendable {
         /// The CPU seconds that its tenant has left; nil: no limit.
         var cpuLeft: Double?
         var choicesJSON: [UInt8]?
+        /// Of a page, why its last run is repeated.
+        var trouble: Reason?
+        /// Of a page, that it must wait for others, because the tenant's CPU time may not suffice for all.
+        var waits = false
 
         /// For a page, with its own mode.
         func choices() throws -> DocumentChoices {
@@ -47,7 +51,7 @@ package struct DocumentStore: Sendable {
         try await ask(
             """
             select title, source, encode(blob, 'hex'), size, inspection, languages, policy, dpi, outputs, tenant, coalesce(pages, 0), pages_done, pages_failed,
-                   signed, encrypted, password, tries, cpu_ms, cpu_left, choices
+                   signed, encrypted, password, tries, cpu_ms, cpu_left, choices, trouble, waits
               from millrace.document_take($1, $2::text::uuid, $3, $4)
             """, job.named + [.int4(job.page)]
         ) { row throws(PostgresError) in
@@ -60,7 +64,8 @@ package struct DocumentStore: Sendable {
                 done: Int(try row.int(11)), failed: Int(try row.int(12)), isSigned: try row.bool(13),
                 isEncrypted: try row.bool(14), password: row.optionalString(15), tries: Int(try row.int(16)),
                 cpu: .milliseconds(try row.int(17)), cpuLeft: row.optionalDouble(18),
-                choicesJSON: row.optionalJSON(19))
+                choicesJSON: row.optionalJSON(19), trouble: row.optionalString(20).flatMap(Reason.init),
+                waits: try row.bool(21))
         }.first
     }
 

@@ -21,9 +21,18 @@ package actor FileCache {
     private let most: Int
     private struct Key: Equatable {
         var id: BlobID
-        var isRewritten = false
+        var rewriting: Rewriting?
     }
     private var kept: [(key: Key, sheet: SharedFile)] = []
+
+    /// How a document was written once more.
+    package enum Rewriting: Sendable {
+        /// With the pages that programs that draw would not find.
+        case counted
+        /// Without its invisible text.
+        case withoutInvisibleText
+    }
+
     package nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
     package init(directory: String, most: Int = 8) {
@@ -42,11 +51,11 @@ package actor FileCache {
         return sheet
     }
 
-    /// A document written once more, because programs that draw do not find all pages of the original. It is kept as that is.
+    /// A document written once more. It is kept as the original is.
     package func rewritten(
-        _ id: BlobID, make: @Sendable (SharedFile) async throws -> Void
+        _ id: BlobID, as rewriting: Rewriting, make: @Sendable (SharedFile) async throws -> Void
     ) async throws -> SharedFile {
-        let key = Key(id: id, isRewritten: true)
+        let key = Key(id: id, rewriting: rewriting)
         if let found = found(key) { return found }
         let sheet = try blank()
         try await make(sheet)

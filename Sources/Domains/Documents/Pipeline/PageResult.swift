@@ -25,10 +25,13 @@ struct PageResult: Encodable, Sendable {
     /// The models it was read with, where they were found.
     var languages: [String]?
 
-    init(_ page: Int, _ text: PageText, key: String? = nil, isCached: Bool = false, cpu: Duration) {
+    /// - Parameter note: what an operator should know about a page that was read.
+    init(_ page: Int, _ text: PageText, key: String? = nil, isCached: Bool = false, note: String? = nil, cpu: Duration)
+    {
         let content = text.fitForPostgres
         self.page = page
         status = .done
+        sentence = note
         self.text = content.text
         self.content = content
         self.key = key
@@ -40,7 +43,8 @@ struct PageResult: Encodable, Sendable {
         cached = isCached
         languages = content.languages
         if let missing = content.missing, !missing.isEmpty {
-            sentence = "it needs models that are not installed: \(missing.joined(separator: ", "))"
+            let needs = "it needs models that are not installed: \(missing.joined(separator: ", "))"
+            sentence = [note, needs].compactMap(\.self).joined(separator: "; ")
         }
     }
 

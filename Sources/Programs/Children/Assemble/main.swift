@@ -30,7 +30,10 @@ func assemble(_ request: AssemblyRequest, _ pixels: ArraySlice<UInt8>) throws(Do
     }
     try pdf.countPages()
     let removed = try Scrubber(pdf).scrub()
-    if original != nil { try pdf.drawPages(request, pixels) }
+    if original != nil {
+        try pdf.removeInvisibleText(of: request.withoutInvisibleText ?? [])
+        try pdf.drawPages(request, pixels)
+    }
     if request.options.isArchive {
         let archive = Archive(pdf)
         let unfit = archive.unfit()

@@ -5,6 +5,40 @@ import Pages
 import Postgres
 
 extension Command {
+    /// How a document is read, and what is made of it: of one document, and of a tenant's.
+    static let documentOptions: [CommandFlag] = [
+        .repeated(
+            "lang", "LANGUAGE", environment: .none,
+            help: "A language it is written in, such as deu; auto, the default: found page by page."),
+        .single(
+            "policy", "POLICY", .choice(["partial", "strict"]), environment: .none,
+            help: "Whether an unreadable page fails the document; partial if not given."),
+        .single("mode", "MODE", .choice(["skip", "force", "redo"]), environment: .none, help: modeHelp),
+        .single(
+            "dpi", "N", .integer(72...600), environment: .none,
+            help: "The highest resolution of drawn pages; 300 if not given."),
+        .repeated(
+            "output", "KIND", .choice(["text", "json", "pdf", "preview", "report", "markdown", "hocr", "alto"]),
+            environment: .none,
+            help: "Which outputs to make; all but markdown, hocr and alto if not given."),
+        .single(
+            "split", "HOW", .choice(["off", "separators"]), environment: .none,
+            help: "separators: a page with a separating code ends a document; off if not given."),
+        .single(
+            "format", "FORMAT", .choice(["pdf", "pdfa-2b"]), environment: .none,
+            help: "What the searchable copy is: a PDF, which is the default, or one for archives."),
+        .toggle("level", environment: .none, help: "Level pages that are askew, in the copy."),
+        .toggle("clean", environment: .none, help: "Make the paper of scans white in the copy, without specks."),
+        .single(
+            "pictures", "HOW", .choice(["keep", "lossless", "small"]), environment: .none,
+            help: "Make the copy's pictures smaller: without loss, or as JPEG of at most 300 dpi."),
+    ]
+
+    static let modeHelp = """
+        skip: a page's own text counts; force: every page is read in its picture; redo: so are pages that were read \
+        before, but for their visible text.
+        """
+
     static let documentsSubmit = Command(
         ["documents", "submit"],
         summary: "Submit a document to be read",
@@ -22,30 +56,7 @@ extension Command {
             .single("lesson", "ID", environment: .none, help: "The lesson it belongs to."),
             .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
             .single("owner", "PERSON", environment: .none, help: "The person it belongs to."),
-            .repeated(
-                "lang", "LANGUAGE", environment: .none,
-                help: "A language it is written in, such as deu; auto, the default: found page by page."),
-            .single(
-                "policy", "POLICY", .choice(["partial", "strict"]), environment: .none, fallback: "partial",
-                help: "Whether an unreadable page fails the document."),
-            .single(
-                "dpi", "N", .integer(72...600), environment: .none,
-                help: "The highest resolution of drawn pages; 300 if not given."),
-            .repeated(
-                "output", "KIND", .choice(["text", "json", "pdf", "preview", "report", "markdown", "hocr", "alto"]),
-                environment: .none,
-                help: "Which outputs to make; all but markdown, hocr and alto if not given."),
-            .single(
-                "split", "HOW", .choice(["off", "separators"]), environment: .none, fallback: "off",
-                help: "separators: a page with a separating code ends a document."),
-            .single(
-                "format", "FORMAT", .choice(["pdf", "pdfa-2b"]), environment: .none, fallback: "pdf",
-                help: "What the searchable copy is: a PDF, or one for archives."),
-            .toggle("level", environment: .none, help: "Level pages that are askew, in the copy."),
-            .toggle("clean", environment: .none, help: "Make the paper of scans white in the copy, without specks."),
-            .single(
-                "pictures", "HOW", .choice(["keep", "lossless", "small"]), environment: .none, fallback: "keep",
-                help: "Make the copy's pictures smaller: without loss, or as JPEG of at most 300 dpi."),
+        ] + documentOptions + [
             .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
             .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
             .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,
@@ -113,23 +124,27 @@ extension Invocation {
             add(name, parsed.string(flag).map(JSONValue.string))
         }
         if let path = parsed.string("password-file") { add("password", .string(try password(at: path))) }
-        var options: [JSONValue.Member] = [.init(key: "policy", value: JSONValue(parsed.string("policy")))]
+        add("options", documentOptions)
+        return .object(members)
+    }
+
+    /// The options that are given.
+    var documentOptions: JSONValue {
+        var options: [JSONValue.Member] = []
+        for name in ["policy", "mode", "split", "format", "pictures"] {
+            if let value = parsed.string(name) { options.append(.init(key: name, value: .string(value))) }
+        }
         if !parsed.list("lang").isEmpty {
             options.append(.init(key: "languages", value: JSONValue(parsed.list("lang"))))
         }
         if !parsed.list("output").isEmpty {
             options.append(.init(key: "outputs", value: JSONValue(parsed.list("output"))))
         }
-        if parsed.string("split") == "separators" { options.append(.init(key: "split", value: "separators")) }
-        for name in ["format", "pictures"] {
-            if let chosen = parsed.string(name) { options.append(.init(key: name, value: .string(chosen))) }
-        }
         for name in ["level", "clean"] where parsed.isOn(name) {
             options.append(.init(key: name, value: .bool(true)))
         }
         if let dpi = parsed.integer("dpi") { options.append(.init(key: "dpi", value: .int(dpi))) }
-        add("options", .object(options))
-        return .object(members)
+        return .object(options)
     }
 
     /// Its first line.

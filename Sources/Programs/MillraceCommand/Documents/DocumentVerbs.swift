@@ -87,7 +87,7 @@ extension Command {
                 [
                     Table.Column("page", .trailing), Table.Column("status"), Table.Column("words", .trailing),
                     Table.Column("confidence", .trailing), Table.Column("cpu", .trailing), Table.Column("cached"),
-                    Table.Column("reason", shrinks: true),
+                    Table.Column("mode"), Table.Column("reason", shrinks: true),
                 ], whenEmpty: "no pages yet")
             for page in story["page"]?.items ?? [] {
                 func cell(_ key: String) -> Table.Cell {
@@ -98,6 +98,7 @@ extension Command {
                 table.add([
                     cell("page"), cell("status"), cell("words"), cell("confidence"), cell("cpu_ms"),
                     Table.Cell(page["cached"] == .bool(true) ? "yes" : ""),
+                    Table.Cell(page["mode"]?.text ?? ""),
                     Table.Cell(reason.joined(separator: ": ")),
                 ])
             }
@@ -254,27 +255,6 @@ extension Command {
         return .done
     }
 
-    static let documentsRetry = Command(
-        ["documents", "retry"],
-        summary: "Read the failed pages of a document again",
-        arguments: [Argument("id", .one, .messageID, help: "the document's id")],
-        flags: [
-            .repeated(
-                "page", "N", .pageNumber, environment: .none, help: "Read this page again, even if it succeeded.")
-        ],
-        examples: [Example("millrace documents retry 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --page 3", "one page again")]
-    ) { invocation in
-        let id = invocation.parsed.string("id") ?? ""
-        let pages = invocation.parsed.list("page").compactMap { Int($0) }
-        let isChanged = try await invocation.withSchema { connection in
-            try await DocumentAdmin.retry(id, pages: pages.isEmpty ? nil : pages, on: connection)
-        }
-        invocation.console.show(["id": .string(id), "changed": .bool(isChanged)]) {
-            invocation.console.print(isChanged ? "\(id)  is read again" : "\(id)  has nothing to be read again")
-        }
-        return .done
-    }
-
     static let documentsDelete = Command(
         ["documents", "delete"],
         summary: "Delete documents, their text and their outputs",
@@ -297,12 +277,6 @@ extension Command {
         return try await invocation.withSchema { connection in
             try await invocation.deleteDocuments(ids, lesson: lesson, on: connection)
         }
-    }
-}
-
-extension ValueKind {
-    fileprivate static let pageNumber = ValueKind.custom(expects: "a page's number") { text in
-        (Int32(text) ?? 0) > 0 ? nil : "takes a page's number, not \(Secrets.quoted(text))"
     }
 }
 
