@@ -21,7 +21,7 @@ package enum TextPlausibility {
         if counts.unprintable >= 4, counts.unprintable * 4 >= counts.total { return .unprintable }
         if GlyphNumbers(words).areAll(of: counts.total) { return .glyphNumbers }
         if counts.pairs >= 5, counts.pairs * 50 >= counts.total { return .misdecoded }
-        // No language has so many letters with accents: this is Cyrillic or Greek, taken for Latin.
+        // No language has as many letters with accents: this is Cyrillic or Greek, taken for Latin.
         if counts.accented >= 40, counts.accented * 10 >= counts.letters * 7 { return .misdecoded }
         if counts.longWords >= 20, counts.mixedWords * 5 >= counts.longWords * 2 { return .mixedScripts }
         if counts.total >= 100, counts.symbols * 10 >= (counts.total - counts.leaders) * 7, counts.symbols >= 80 {
@@ -165,7 +165,7 @@ private struct GlyphNumbers {
 }
 
 /// Which letters follow each other. In every language of Latin letters a few pairs make up much of a text; where letters stand for others,
-/// as when each is the one so many places further on, the pairs are others.
+/// as when each is the one some places further on, the pairs are others.
 private enum LetterPairs {
     /// Pairs that are frequent in one or more languages, written down by hand.
     private static let usual: Set<UInt16> = {
@@ -214,9 +214,16 @@ private enum LetterPairs {
         return (lengths.max() ?? 0) * 5 < words.count * 2 && sameTwice >= 0.055
     }
 
-    /// Enough of them to judge.
+    /// Enough of them to judge, each at most five times: the number of a part says no more of a list's language the more often it stands
+    /// there.
     private static func sample(_ words: [String]) -> [[UInt8]] {
-        words.lazy.filter { $0.utf8.count >= 3 }.prefix(1500).map { Array($0.utf8) }
+        var counts: [String: Int] = [:]
+        var sample: [[UInt8]] = []
+        for word in words where word.utf8.count >= 3 && sample.count < 1500 {
+            counts[word, default: 0] += 1
+            if counts[word, default: 0] <= 5 { sample.append(Array(word.utf8)) }
+        }
+        return sample
     }
 
     private static func share(_ words: [[UInt8]], movedBy places: Int) -> (pairs: Int, distinct: Int, share: Double) {

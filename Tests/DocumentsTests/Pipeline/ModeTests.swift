@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `one page is read in another way afterwards, and no other page is`() async throws {
-        let bytes = threePages(more: "/Rotate 90")
+        let bytes = threePages()
         try await withDocuments { bench in
             let (id, ended) = try await bench.read(bytes)
             #expect(ended == "completed")

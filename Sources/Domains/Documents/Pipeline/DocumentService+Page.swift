@@ -147,10 +147,9 @@ extension DocumentService {
         spent += await engine.pageCPU
         await idleEngines.put(engine, label)
         text.dropped = said?.dropped
-        return try await put(
-            job,
-            PageResult(page, text.with(codes, drawn: picture), key: Hexadecimal.text(key), note: said?.note, cpu: spent),
-            cpu: spent)
+        let result = PageResult(
+            page, text.with(codes, drawn: picture), key: Hexadecimal.text(key), note: said?.note, cpu: spent)
+        return try await put(job, result, cpu: spent)
     }
 
     /// The codes in a page's picture. A document that is to be split needs the program for it; elsewhere a page is only searched if it
