@@ -93,6 +93,14 @@ is_there() {
     esac
 }
 
+# What the worker and its programs are built with, and what those that read documents need to run. One list for all scripts.
+# shellcheck disable=SC2034
+{
+    build_packages=(libmicrohttpd-dev libpq-dev libseccomp-dev libssl-dev libcurl4-openssl-dev libidn2-dev zlib1g-dev pkg-config)
+    reader_packages=(libtesseract-dev libleptonica-dev libtiff-dev libpng-dev libjpeg-dev libwebp-dev libopenjp2-7-dev libqpdf-dev
+        libpoppler-cpp-dev libpango1.0-dev libheif-dev libzxing-dev tesseract-ocr-eng tesseract-ocr-osd poppler-data)
+}
+
 # need_packages <package…>: installs what is missing, and says what that is.
 need_packages() {
     local package missing=() as_root=() advice # the functions called from here see them
