@@ -15,7 +15,7 @@ from PIL import Image
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from archive import Judge  # noqa: E402
 
-ENDINGS = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff"}
+ENDINGS = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".jp2"}
 
 
 def run(*words, seconds=300):
