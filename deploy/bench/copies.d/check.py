@@ -46,7 +46,8 @@ def distance(one, other):
         turned = other.rotate(turn, expand=True)
         if abs(turned.width / turned.height - one.width / one.height) > 0.06:
             continue
-        size = (max(8, one.width // 2), max(8, one.height // 2))
+        # A picture that is a page itself is much larger than it is drawn.
+        size = (max(8, min(one.width, turned.width) // 2), max(8, min(one.height, turned.height) // 2))
         a, b = (numpy.asarray(p.convert("L").resize(size, Image.BOX), dtype=float) for p in (one, turned))
         best = min(best, float(numpy.abs(a - b).mean()))
         if best < 4:
