@@ -167,4 +167,23 @@ private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> 
         let level = try await copy(page, chosen { $0.level = true }, texts: [1: text])
         #expect(level.shown.distance(to: level.before) > 2 && level.made.facts?.levelled == [1])
     }
+
+    @Test(arguments: [-5.0, 3.0, 12.0])
+    func `the words of a page askew are whole for a program that extracts its text`(degrees: Double) async throws {
+        let words = ["constellation", "of", "uninterrupted", "mountains"]
+        let lines = (0..<6).map { line in
+            TextLine(
+                words.enumerated().map { place, word in
+                    let (left, top) = (60 + Double(place) * 130, 60 + Double(line) * 80)
+                    return Word(word, Box(left, top, left + 120, top + 20))
+                })
+        }
+        var text = PageText(origin: .read, width: 600, height: 600, dpi: 600, blocks: [Block(lines)])
+        text.skew = degrees
+        let page = picture(width: 24, height: 24, bits: 8, { x, _ in x < 12 ? 0 : 255 })
+        let made = try await copy(page, DocumentChoices(), texts: [1: text])
+        let found = try await withPath(made.bytes) { try await Program.run("pdftotext", [$0, "-"]).text }
+        let counts = found.split(whereSeparator: \.isWhitespace).reduce(into: [:]) { $0[String($1), default: 0] += 1 }
+        #expect(counts == Dictionary(uniqueKeysWithValues: words.map { ($0, 6) }), "\(found)")
+    }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Invisible words that can be searched, selected and copied; the visible text is in the picture below.
 package struct TextLayer: Sendable {
     /// A code for each character that occurs, from 1: two bytes in a text, and an empty glyph.
@@ -47,7 +49,13 @@ package struct TextLayer: Sendable {
 
     /// The drawing of a page's words. A letter is half as wide as high, and is stretched until its word has its width, or the width that
     /// the next word leaves.
-    package mutating func content(_ text: PageText, on page: Inspection.Page, isPixels: Bool, dpi: Double) -> String {
+    ///
+    /// - Parameter isAskew: the page is shown as askew as it was. Then each word lies level in its place: programs that extract a page's text
+    ///   take a word apart where its letters stand at different heights.
+    package mutating func content(
+        _ text: PageText, on page: Inspection.Page, isPixels: Bool, dpi: Double, isAskew: Bool = false
+    ) -> String {
+        let skew = isAskew && text.skew != 0 ? Skew(text) : nil
         let map = Map(text, page, isPixels: isPixels, dpi: dpi)
         var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
         let lines = text.blocks.flatMap(\.lines)
@@ -67,7 +75,12 @@ package struct TextLayer: Sendable {
                 let least = max(word.box.width, 0.02 * height)
                 let width = min(least, max(room, least / 2))
                 let stretch = width / (Double(letters) * 0.5 * height) * 100
-                content += map.matrix(x: left, y: base, size: height, slope: line.slope)
+                if let skew {
+                    let place = skew.place(left, width, base)
+                    content += map.matrix(x: place.left, y: place.base, size: height, slope: 0)
+                } else {
+                    content += map.matrix(x: left, y: base, size: height, slope: line.slope)
+                }
                 content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
                 before = Placed(left: left, right: left + width, base: base, size: height)
             }
@@ -109,6 +122,25 @@ package struct TextLayer: Sendable {
     private func hex(_ unit: UInt16) -> String {
         let digits = String(unit, radix: 16, uppercase: true)
         return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+}
+
+/// Where words of a level page are on the page as askew as it was.
+private struct Skew {
+    private let x: Double
+    private let y: Double
+    private let c: Double
+    private let s: Double
+
+    init(_ text: PageText) {
+        (x, y) = (text.width / 2, text.height / 2)
+        (c, s) = (cos(text.skew * .pi / 180), sin(text.skew * .pi / 180))
+    }
+
+    /// The middle of the word stays on its ink.
+    func place(_ left: Double, _ width: Double, _ base: Double) -> (left: Double, base: Double) {
+        let (right, down) = (left + width / 2 - x, base - y)
+        return (x + right * c + down * s - width / 2, y - right * s + down * c)
     }
 }
 

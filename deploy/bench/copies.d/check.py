@@ -29,7 +29,7 @@ def pages(path):
 
 def drawn(path, page, folder):
     name = os.path.join(folder, "drawn")
-    run("pdftoppm", "-r", "50", "-gray", "-cropbox", "-f", str(page), "-l", str(page), "-singlefile", path, name)
+    run("pdftoppm", "-r", "100", "-gray", "-cropbox", "-f", str(page), "-l", str(page), "-singlefile", path, name)
     try:
         return Image.open(name + ".pgm").copy()
     except OSError:
@@ -47,7 +47,7 @@ def distance(one, other):
         if abs(turned.width / turned.height - one.width / one.height) > 0.06:
             continue
         # A picture that is a page itself is much larger than it is drawn.
-        size = (max(8, min(one.width, turned.width) // 2), max(8, min(one.height, turned.height) // 2))
+        size = (max(8, min(one.width, turned.width) // 4), max(8, min(one.height, turned.height) // 4))
         a, b = (numpy.asarray(p.convert("L").resize(size, Image.BOX), dtype=float) for p in (one, turned))
         best = min(best, float(numpy.abs(a - b).mean()))
         if best < 4:

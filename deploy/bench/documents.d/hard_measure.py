@@ -35,7 +35,7 @@ def scores(texts, truth):
 def ours(given, path, pages):
     with tempfile.TemporaryDirectory() as directory:
         made = os.path.join(directory, "ours.pdf")
-        done, cpu, _ = least(given.rounds, [given.tool, str(given.jobs), given.models, path, made, json.dumps({"languages": "found"})])
+        done, cpu, _ = least(given.rounds, [given.tool, str(given.jobs), given.models, path, made, json.dumps({"languages": "found", "level": True})])
         if done.returncode:
             return {"error": done.stderr.decode()[-300:]}
         said = json.loads(done.stdout)

@@ -13,12 +13,9 @@ extension PDF {
                 throw DocumentRefusal(.internal, "there is no page \(page.page) to lay a text under")
             }
             let place = request.inspection.pages[page.page - 1]
-            var content = layer.content(
-                page.text, on: place, isPixels: request.kind.isImage, dpi: Raster.dpi(ofImage: place))
             // The words were read on a level page, and are laid where they stand on this one.
-            if page.text.skew != 0, !levels {
-                content = turning(place, -page.text.skew, request.kind) + content + "Q\n"
-            }
+            let content = layer.content(
+                page.text, on: place, isPixels: request.kind.isImage, dpi: Raster.dpi(ofImage: place), isAskew: !levels)
             contents.append((page.page, content))
         }
         guard !layer.isEmpty else { return }
@@ -56,8 +53,7 @@ extension PDF {
         }
     }
 
-    /// Turns what follows clockwise about the middle of the page. So the picture of a skewed page is placed where its words are, unchanged,
-    /// or its words where its picture is.
+    /// Turns what follows clockwise about the middle of the page. So the picture of a skewed page is placed where its words are, unchanged.
     private func turning(_ page: Inspection.Page, _ degrees: Double, _ kind: Kind) -> String {
         let scale = kind.isImage ? 72 / Raster.dpi(ofImage: page) : 1
         let isTurned = page.rotation % 180 != 0
