@@ -29,7 +29,7 @@ def pages(path):
 
 def drawn(path, page, folder):
     name = os.path.join(folder, "drawn")
-    run("pdftoppm", "-r", "100", "-gray", "-cropbox", "-f", str(page), "-l", str(page), "-singlefile", path, name)
+    run("pdftoppm", "-scale-to", "1000", "-gray", "-cropbox", "-f", str(page), "-l", str(page), "-singlefile", path, name)
     try:
         return Image.open(name + ".pgm").copy()
     except OSError:
