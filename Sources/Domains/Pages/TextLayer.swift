@@ -76,7 +76,7 @@ package struct TextLayer: Sendable {
                 let width = min(least, max(room, least / 2))
                 let stretch = width / (Double(letters) * 0.5 * height) * 100
                 if let skew {
-                    let place = skew.place(left, width, base)
+                    let place = skew.place(left, width, base, line: box, height)
                     content += map.matrix(x: place.left, y: place.base, size: height, slope: 0)
                 } else {
                     content += map.matrix(x: left, y: base, size: height, slope: line.slope)
@@ -126,7 +126,14 @@ package struct TextLayer: Sendable {
 }
 
 /// Where words of a level page are on the page as askew as it was.
+///
+/// Programs that extract text look for lines that lie level. So where a page is a little askew, the words of a line lie at about one height,
+/// and the first and the last may lie up to a line off their ink. Where it is far askew that would be several lines, and each word lies on its
+/// ink.
 private struct Skew {
+    private static let little = 3.0
+    private let isLittle: Bool
+
     private let x: Double
     private let y: Double
     private let c: Double
@@ -135,12 +142,20 @@ private struct Skew {
     init(_ text: PageText) {
         (x, y) = (text.width / 2, text.height / 2)
         (c, s) = (cos(text.skew * .pi / 180), sin(text.skew * .pi / 180))
+        isLittle = abs(text.skew) <= Self.little
     }
 
-    /// The middle of the word stays on its ink.
-    func place(_ left: Double, _ width: Double, _ base: Double) -> (left: Double, base: Double) {
+    /// The middle of the word stays on its ink, or as near to it as the height of its line allows.
+    func place(
+        _ left: Double, _ width: Double, _ base: Double, line: Box, _ size: Double
+    ) -> (left: Double, base: Double) {
         let (right, down) = (left + width / 2 - x, base - y)
-        return (x + right * c + down * s - width / 2, y - right * s + down * c)
+        let ink = y - right * s + down * c
+        let middle = y - ((line.left + line.right) / 2 - x) * s + down * c
+        return (
+            x + right * c + down * s - width / 2,
+            isLittle ? min(max(ink, middle - 0.25 * size), middle + 0.25 * size) : ink
+        )
     }
 }
 
