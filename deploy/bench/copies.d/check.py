@@ -18,7 +18,7 @@ from archive import Judge  # noqa: E402
 ENDINGS = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".jp2"}
 
 
-def run(*words, seconds=300):
+def run(*words, seconds=120):
     return subprocess.run(words, capture_output=True, text=True, timeout=seconds, errors="replace")
 
 
@@ -74,7 +74,8 @@ def check(path, options, folder):
         document = pypdfium2.PdfDocument(copy)
         if len(document) != facts["pages"]:
             wrong.append(f"pdfium counts {len(document)} pages and not {facts['pages']}")
-        document[0].render(scale=50 / 72)
+        page = document[0]
+        page.render(scale=min(50 / 72, 1000 / max(1, *page.get_size())))
     except Exception as error:
         wrong.append(f"pdfium: {error}")
     for page in range(1, min(3, facts["pages"]) + 1):
