@@ -76,7 +76,7 @@ package struct TextLayer: Sendable {
                 let width = min(least, max(room, least / 2))
                 let stretch = width / (Double(letters) * 0.5 * height) * 100
                 if let skew {
-                    let place = skew.place(left, width, base, line: box, height)
+                    let place = skew.place(left, width, base, line: box)
                     content += map.matrix(x: place.left, y: place.base, size: height, slope: 0)
                 } else {
                     content += map.matrix(x: left, y: base, size: height, slope: line.slope)
@@ -127,7 +127,7 @@ package struct TextLayer: Sendable {
 
 /// Where words of a level page are on the page as askew as it was.
 ///
-/// Programs that extract text look for lines that lie level. So where a page is a little askew, the words of a line lie at about one height,
+/// Programs that extract text look for lines that lie level. So where a page is a little askew, the words of a line lie at one height,
 /// and the first and the last may lie up to a line off their ink. Where it is far askew that would be several lines, and each word lies on its
 /// ink.
 private struct Skew {
@@ -145,17 +145,13 @@ private struct Skew {
         isLittle = abs(text.skew) <= Self.little
     }
 
-    /// The middle of the word stays on its ink, or as near to it as the height of its line allows.
+    /// The middle of the word stays on its ink, or as high as the middle of its line is.
     func place(
-        _ left: Double, _ width: Double, _ base: Double, line: Box, _ size: Double
+        _ left: Double, _ width: Double, _ base: Double, line: Box
     ) -> (left: Double, base: Double) {
         let (right, down) = (left + width / 2 - x, base - y)
-        let ink = y - right * s + down * c
-        let middle = y - ((line.left + line.right) / 2 - x) * s + down * c
-        return (
-            x + right * c + down * s - width / 2,
-            isLittle ? min(max(ink, middle - 0.25 * size), middle + 0.25 * size) : ink
-        )
+        let across = isLittle ? (line.left + line.right) / 2 - x : right
+        return (x + right * c + down * s - width / 2, y - across * s + down * c)
     }
 }
 

@@ -85,7 +85,8 @@ def main():
                "digital": all(e.get("born_digital") for e in truth), "turned": any(e.get("turned") for e in truth)}
         with tempfile.TemporaryDirectory() as directory:
             ours, theirs = os.path.join(directory, "ours.pdf"), os.path.join(directory, "theirs.pdf")
-            done, cpu, wall = least(given.rounds, [given.tool, str(given.jobs), given.models, path, ours])
+            choices = json.dumps({"level": True, "languages": "given"})
+            done, cpu, wall = least(given.rounds, [given.tool, str(given.jobs), given.models, path, ours, choices])
             if done.returncode:
                 row["ours"] = {"error": done.stderr.decode()[-300:]}
             else:
