@@ -214,7 +214,7 @@ let package = Package(
 
         .target(
             name: "Workers",
-            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads"],
+            dependencies: ["Calendars", "JSON", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads"],
             path: "Sources/Engine/Workers",
             swiftSettings: strict),
 

@@ -65,6 +65,7 @@ package enum Schema {
         Script(name: "056_feed", bytes: Embedded._056_feed),
         Script(name: "057_gateway", bytes: Embedded._057_gateway),
         Script(name: "058_document_choices", bytes: Embedded._058_document_choices),
+        Script(name: "059_waiting", bytes: Embedded._059_waiting),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -86,6 +87,9 @@ package enum Schema {
         Script(name: "claim", bytes: Embedded.claim),
         Script(name: "claim_limited", bytes: Embedded.claim_limited),
         Script(name: "steps", bytes: Embedded.steps),
+        Script(name: "signals", bytes: Embedded.signals),
+        Script(name: "approvals", bytes: Embedded.approvals),
+        Script(name: "waits", bytes: Embedded.waits),
         Script(name: "traces", bytes: Embedded.traces),
         Script(name: "finish", bytes: Embedded.finish),
         Script(name: "failures", bytes: Embedded.failures),

@@ -19,6 +19,7 @@ import Testing
         "jobs":
             "select count(*) from millrace.enqueue_many((select jsonb_agg('{}'::jsonb) from generate_series(1, #)))",
         "jobs_bytes": "select count(*) from millrace.enqueue_many(jsonb_build_array(repeat('x', # - 12)))",
+        "signal": "select millrace.signal('mine', payload => to_jsonb(repeat('x', # - 2)))",
         "event_data": "select millrace.event_publish('com.example.mine', '/t', to_jsonb(repeat('x', # - 2)))",
         "event_subject": "select millrace.event_publish('com.example.mine', '/t', '1', repeat('x', #))",
         "source": "select millrace.event_publish('com.example.mine', repeat('x', #), '1')",

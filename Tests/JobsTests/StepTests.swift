@@ -37,7 +37,8 @@ private final class Memory: Sendable {
             },
             progress: { _, progress in self.state.withLock { $0.progress.append(progress) } },
             line: { _, line in self.state.withLock { $0.lines.append(line) } },
-            spawn: Abilities.unimplemented.spawn, earlier: Abilities.unimplemented.earlier)
+            spawn: Abilities.unimplemented.spawn, wait: Abilities.unimplemented.wait,
+            earlier: Abilities.unimplemented.earlier)
     }
 
     func run() -> Context {

@@ -42,6 +42,8 @@ import Testing
         "<mail>": "select id from millrace.mail_messages where template is null order by created_at desc limit 1",
         "<webhook>": "select id from millrace.webhooks order by 1 limit 1",
         "<document>": "select id from millrace.documents order by 1 limit 1",
+        "<approval>":
+            "select millrace.approval_ask((select min(id) from millrace.job), 'refund', '{\"request\": {\"amount\": 7}}', null, 'x', now())",
         "<alarm>": "select id from millrace.alarms order by raised_at desc limit 1",
         "<notice>": "select id from millrace.notices where kind = 'note' order by 1 limit 1",
         "<blob>": "select encode(id, 'hex') from millrace.blob order by 1 limit 1",

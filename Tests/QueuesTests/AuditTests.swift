@@ -86,6 +86,9 @@ import Testing
         Acting(door: "grant_publish", call: "millrace.grant_publish('ROLE', 'x')"),
         Acting(door: "revoke_publish", call: "millrace.revoke_publish('ROLE', 'x')"),
         Acting(door: "quota_set", call: "millrace.quota_set('t', 'pages', 5)"),
+        Acting(
+            door: "approval_answer", made: "millrace.approval_ask(1, 's', '{}', null, 'x', now())",
+            call: "millrace.approval_answer('{}', true)"),
         Acting(door: "document_default_set", call: #"millrace.document_default_set('t', '{"mode": "redo"}')"#),
         Acting(door: "consent_block", call: "millrace.consent_block('mail', 'a@b.example')"),
         Acting(door: "consent_unblock", call: "millrace.consent_unblock('mail', 'a@b.example')"),

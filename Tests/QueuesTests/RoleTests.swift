@@ -117,7 +117,7 @@ import Testing
         "job", "why", "own_jobs", "now", "event_publish", "flag_on",
         "mail_send", "mail_password_reset", "mail_account_verification", "mail_welcome", "mail_account_notification",
         "template_render",
-        "mail_cancel", "mail_reschedule", "mail_message",
+        "signal", "mail_cancel", "mail_reschedule", "mail_message",
         "family_create", "family_zone", "family_join", "family_leave", "family_invite", "family_uninvite",
         "family_invitations", "person_erase", "mood_log", "mood_log_many",
         "mood_delete", "moods", "hobby_save", "hobbies", "hobby_presets", "hobby_seen", "cards", "card_answer",

@@ -75,7 +75,7 @@ package enum Template: Sendable {
         """,
         """
         alter table millrace.history
-            add constraint an_outcome_is_known check (outcome between 1 and 7),
+            add constraint an_outcome_is_known check (outcome between 1 and 8),
             add constraint a_failed_run_says_why check (outcome not in (3, 4, 7) or error is not null)
         """,
     ]

@@ -12,6 +12,8 @@ package final class Abilities: Sendable {
 
     /// Enqueues jobs for the run; returns the number of the first.
     package let spawn: @Sendable (Context, Spawned) async throws -> Int64
+    /// Waits for something; nil: the run has ended, and its job waits.
+    package let wait: @Sendable (Context, WaitRequest) async throws -> [UInt8]?
     /// A page of the jobs that the context's job waited for, above a number.
     package let earlier: @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
 
@@ -21,6 +23,7 @@ package final class Abilities: Sendable {
         progress: @escaping @Sendable (Context, JobProgress) -> Void,
         line: @escaping @Sendable (Context, LogLine) -> Void,
         spawn: @escaping @Sendable (Context, Spawned) async throws -> Int64,
+        wait: @escaping @Sendable (Context, WaitRequest) async throws -> [UInt8]?,
         earlier: @escaping @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
     ) {
         self.steps = steps
@@ -28,6 +31,7 @@ package final class Abilities: Sendable {
         self.progress = progress
         self.line = line
         self.spawn = spawn
+        self.wait = wait
         self.earlier = earlier
     }
 
@@ -37,6 +41,7 @@ package final class Abilities: Sendable {
         record: { _, _, _ in throw Unimplemented(name: "record") },
         progress: { _, _ in }, line: { _, _ in },
         spawn: { _, _ in throw Unimplemented(name: "spawn") },
+        wait: { _, _ in throw Unimplemented(name: "wait") },
         earlier: { _, _ in throw Unimplemented(name: "earlier") })
 
     struct Unimplemented: Error, CustomStringConvertible {

@@ -70,7 +70,7 @@ extension Context {
     }
 
     /// Reads the job's recorded steps at the first step of the run.
-    nonisolated(nonsending) private func turn(_ name: String) async throws -> RecordedSteps.Turn {
+    nonisolated(nonsending) func turn(_ name: String) async throws -> RecordedSteps.Turn {
         let first = withSteps { $0.turn(name) }
         guard first == .read else { return first }
         let values = try await abilities.steps(self)

@@ -38,6 +38,7 @@ public final class Context: Sendable {
         var steps = RecordedSteps()
         var result: [UInt8]?
         var reports = false
+        var waits = false
     }
 
     /// Why this run is being cancelled; nil while it is not. Set before the task is cancelled.
@@ -64,6 +65,15 @@ public final class Context: Sendable {
 
     func keep(_ result: [UInt8]) {
         state.withLock { $0.result = result }
+    }
+
+    /// The database has recorded this run's end: the job waits.
+    package var isWaiting: Bool {
+        state.withLock { $0.waits }
+    }
+
+    func markWaiting() {
+        state.withLock { $0.waits = true }
     }
 
     func markReporting() {

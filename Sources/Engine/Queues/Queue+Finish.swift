@@ -8,12 +8,14 @@ package enum Outcome: Int16, Sendable, CaseIterable {
     case retried = 4
     case snoozed = 5
     case released = 6
+    /// It waits in the middle of its work, and its own transaction has recorded that.
+    case waiting = 8
 
     /// The job continues: back in line, or later.
     package var goesOn: Bool {
         switch self {
         case .succeeded, .cancelled, .dead: false
-        case .retried, .snoozed, .released: true
+        case .retried, .snoozed, .released, .waiting: true
         }
     }
 }

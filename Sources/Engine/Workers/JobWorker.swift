@@ -31,6 +31,7 @@ package final class JobWorker: Sendable {
         working = [
             Claiming(shared, running), Reading(shared, running), LargeJobReading(shared, running), Promoting(shared),
             Sweeping(shared), LateCommits(shared), LaneLooking(shared), GateOpening(shared), FlowTelling(shared),
+            SignalTelling(shared),
             ScheduleFiring(shared), OperationStepping(shared),
         ]
         living = [sessions, Rescuing(shared), Finishing(shared), Cancelling(shared), Sampling(shared), reports]

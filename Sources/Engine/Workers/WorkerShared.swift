@@ -36,6 +36,8 @@ final class WorkerShared: Sendable {
     let pulse = Signal()
     /// A job has ended that others wait for.
     let flowEnds = Signal()
+    /// Somebody has sent a signal.
+    let signals = Signal()
     /// An operation was started, resumed or is to be undone.
     let operations = Signal()
     /// The database does not know this session any more.
@@ -89,6 +91,7 @@ final class WorkerShared: Sendable {
                 wakeups.lookEverywhere()
                 gates.askAll()
             case "flows": flowEnds.fire()
+            case "signals": signals.fire()
             case "operations": operations.fire()
             default: sleepLock.signal.fire()
             }

@@ -86,6 +86,16 @@ public final class RunNotes: Sendable {
                     return Int64(state.spawned.count)
                 }
             },
+            wait: { _, request in
+                self.state.withLock { state in
+                    if let value = state.values[request.step] { return value }
+                    // In a test no time passes; nobody signals, answers or works.
+                    guard request.what == .time else { return nil }
+                    state.order.append(request.step)
+                    state.values[request.step] = Array("null".utf8)
+                    return Array("null".utf8)
+                }
+            },
             earlier: { _, after in after > 0 ? [] : self.state.withLock { $0.earlier } })
     }
 }

@@ -18,11 +18,11 @@ declare
         'mail_state', 'mail_list', 'mail_shown', 'template_source', 'template_built_in', 'template_history', 'quest_state', 'quest_waves', 'document_state', 'documents_shown', 'document_shown',
         'check_in_state', 'alarms_shown', 'check_ins_due', 'notice_state', 'notice_list', 'webhook_state', 'versions_seen', 'versions_compare', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage',
         'sample_at', 'fleet_events', 'operation_preview', 'operation', 'operation_list', 'operation_items', 'audit_list', 'gateways_shown'];
-    doors_operator text[] := doors_viewer || array['right_staff', 'right_operate', 'cancel', 'retry', 'retry_fresh', 'reschedule', 'job_priority', 'jobs_do', 'flow_cancel', 'flow_retry', 'flow_ids', 'pause', 'resume', 'limit_set',
+    doors_operator text[] := doors_viewer || array['signal', 'approval_list', 'approval_answer', 'right_staff', 'right_operate', 'cancel', 'retry', 'retry_fresh', 'reschedule', 'job_priority', 'jobs_do', 'flow_cancel', 'flow_retry', 'flow_ids', 'pause', 'resume', 'limit_set',
         'schedule_pause', 'schedule_resume', 'schedule_run', 'provider_force', 'flag_set', 'mail_resolve', 'mail_cancel', 'mail_story', 'mail_suppress', 'document_retry', 'document_story', 'document_contents',
         'document_output_of', 'check_in_resolve', 'watch_contacts', 'notice_story', 'notice_cancel', 'webhook_enable', 'webhook_redeliver', 'job', 'job_list', 'logs', 'steps', 'redact', 'redact_text', 'kind_fields_set',
         'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation_step', 'sample_take', 'blob_open', 'blob_piece', 'blob'];
-    doors_client text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
+    doors_client text[] := array['signal', 'enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
         'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
@@ -32,7 +32,7 @@ declare
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel',
         'sync_push', 'sync_device_add', 'sync_device_remove', 'sync_devices', 'gateway_begin', 'gateway_end', 'feed_mine', 'feed_position', 'sync_pull', 'sync_push_text'];
-    doors_worker text[] := array['enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
+    doors_worker text[] := array['signal', 'signals_tell', 'wait', 'approval_list', 'approval_answer', 'enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
         'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'worker_refused', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'why_queue', 'measures', 'measures_fleet', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'slots_mend', 'unique_expire', 'limit_list', 'parked_count',

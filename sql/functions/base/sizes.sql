@@ -48,6 +48,7 @@ begin atomic
         ('sync_ops', 500, 'entries'),                     -- of one sync_push
         ('sync_bytes', 4194304, 'bytes'),
         ('idempotency_key', 128, 'characters'),
+        ('signal', 65536, 'bytes'),                       -- what a signal or a question carries
         ('gateway_answer', 1048576, 'bytes')              -- a larger one is given, and not kept
       ) v(input, most, unit);
 end;

@@ -80,6 +80,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('quest_history', 'The family''s days as the person saw them, newest first.'),
         ('quest_today', 'The family''s quest of today.'),
         ('quest_undo', 'Takes a completion back.'),
+        ('signal', 'Tells a job of the caller''s that waits for a signal.'),
         ('streak', 'The person''s streak of days with a mood.'),
         ('sync_device_add', 'Makes a token for a device, good for the offline intake alone.'),
         ('sync_device_remove', 'Ends the token of a device.'),

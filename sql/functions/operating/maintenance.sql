@@ -168,6 +168,7 @@ begin
     perform millrace.fields_fill();
     perform millrace.flows_expire();
     perform millrace.events_expire();
+    perform millrace.signals_expire();
     perform millrace.documents_expire();
     perform millrace.checkins_expire();
     perform millrace.notices_expire();

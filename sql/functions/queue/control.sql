@@ -171,7 +171,7 @@ begin
            for update of c skip locked
     loop
         delete from millrace.cancel c where c.session = one.session and c.seq = one.seq;
-        if one.outcome is null or one.outcome in (4, 5, 6, 7) then
+        if one.outcome is null or one.outcome in (4, 5, 6, 7, 8) then
             heeded := heeded + millrace.cancel_now(one.job)::int;
         end if;
     end loop;

@@ -197,12 +197,17 @@ begin
         with gone as materialized (
             delete from millrace.blocked b where b.job = any (starting) returning b.job, b.due
         ), going as materialized (
-            select g.job, g.due, j.queue, j.kind, j.lane, j.limit_key, j.limit_scope from gone g cross join lateral (select * from millrace.job j where j.id = g.job offset 0) j
+            -- A job that waits in the middle keeps its count of runs.
+            select g.job, g.due, j.queue, j.kind, j.lane, j.limit_key, j.limit_scope, coalesce(w.attempt, 0::smallint) as attempt, coalesce(w.crashes, 0::smallint) as crashes
+              from gone g cross join lateral (select * from millrace.job j where j.id = g.job offset 0) j
+              left join lateral (select x.attempt, x.crashes from millrace.wait x where x.job = g.job and x.what = 3 offset 0) w on true
         ), later as (
             insert into millrace.timer (due, job, queue, kind, lane) select g.due, g.job, g.queue, g.kind, g.lane from going g where g.due > t
         ), now_ready as (
-            insert into millrace.ready (seq, job, queue, kind, lane, gate)
-            select nextval('millrace.seq'), g.job, g.queue, g.kind, g.lane, millrace.key_gate(g.limit_key, g.limit_scope) from going g where coalesce(g.due <= t, true)
+            insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
+            select nextval('millrace.seq'), g.job, g.queue, g.kind, millrace.lane_of(g.lane, g.crashes, g.attempt + g.crashes > 0), g.attempt, g.crashes,
+                   millrace.key_gate(g.limit_key, g.limit_scope)
+              from going g where coalesce(g.due <= t, true)
         )
         select array_agg(distinct g.queue), array_agg(distinct g.lane) into woken_queues, woken_lanes from going g where coalesce(g.due <= t + interval '2 s', true);
         perform millrace.wake(q, l) from unnest(woken_queues) q cross join unnest(woken_lanes) l;

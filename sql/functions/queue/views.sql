@@ -3,7 +3,7 @@
 create or replace function millrace.errors_of(the_job bigint) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select coalesce(jsonb_agg(jsonb_build_object('attempt', h.attempt, 'at', h.finished, 'outcome',
-               (array['succeeded', 'cancelled', 'dead', 'retried', 'snoozed', 'released', 'crashed'])[h.outcome], 'error', h.error)
+               (array['succeeded', 'cancelled', 'dead', 'retried', 'snoozed', 'released', 'crashed', 'waiting'])[h.outcome], 'error', h.error)
                order by h.finished), '[]')
       from millrace.history h where h.id = the_job and h.error is not null
 $$;

@@ -107,6 +107,22 @@ begin
         array[format('its last run ended with: %s', millrace.error_gist(error)), format('key %s is missing in MILLRACE_ENCRYPTION_KEY of the worker, or is another key of that name', key)]);
 end $$;
 
+-- What a job waits for in the middle of its work; null: it does not.
+create or replace function millrace.why_waiting(the_job bigint) returns jsonb
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    w jsonb := millrace.wait_of(the_job);
+    until text := case when w ? 'due' then format(', at most until %s', millrace.why_time((w ->> 'due')::timestamptz)) else '' end;
+begin
+    return case w ->> 'what'
+        when 'time' then millrace.why_put('waits_time', format('its step %L waits until %s', w ->> 'step', millrace.why_time((w ->> 'due')::timestamptz)), null, jsonb_build_object('wait', w))
+        when 'signal' then millrace.why_put('waits_signal', format('its step %L waits for the signal %L%s%s', w ->> 'step', w ->> 'name',
+                case when w ->> 'key' <> '' then format(' with the key %L', w ->> 'key') else '' end, until), null, jsonb_build_object('wait', w),
+            format('millrace signal %s%s', millrace.why_word(w ->> 'name'), case when w ->> 'key' <> '' then ' --key ' || millrace.why_word(w ->> 'key') else '' end))
+        when 'approval' then millrace.why_put('waits_approval', format('its step %L waits for a person''s answer%s', w ->> 'step', until), null, jsonb_build_object('wait', w),
+            format('millrace approvals answer %s --yes', w ->> 'approval')) end;
+end $$;
+
 -- A job whose time has not come: it was asked for later, or an earlier run put it off.
 create or replace function millrace.why_later(the_job bigint, kind_name text, due timestamptz, attempts int, the_staff boolean) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -117,6 +133,10 @@ declare
     again text := format('millrace jobs retry %s', the_job);
     wait text := millrace.why_span(extract(epoch from due - t)::float8);
 begin
+    said := millrace.why_waiting(the_job);
+    if said is not null then
+        return said;
+    end if;
     select * into run from millrace.why_last_run(the_job);
     if run.outcome is not null then
         said := millrace.why_key(the_job, run.error);

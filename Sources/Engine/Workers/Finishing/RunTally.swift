@@ -11,7 +11,7 @@ extension RunTally {
             dead += 1
             failed += 1
         case .retried: failed += 1
-        case .snoozed: snoozed += 1
+        case .snoozed, .waiting: snoozed += 1
         case .released: return
         }
         if let taken = end.milliseconds { times.add(milliseconds: taken) }

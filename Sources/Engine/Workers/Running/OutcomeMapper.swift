@@ -8,6 +8,8 @@ package struct OutcomeMapper: Sendable {
         case verdict(Verdict)
         /// It threw: a sentence, and whether trying again can help.
         case threw(String, Retry)
+        /// It waits, whatever its handler has made of that: the database knows.
+        case waits
     }
 
     /// Far beyond any sense, and well within what Postgres can count: it refuses a flush as a whole.
@@ -41,6 +43,10 @@ package struct OutcomeMapper: Sendable {
         }
         if reason == .leaseLost { return nil }
         switch said {
+        case .waits:
+            var end = ended(.waiting)
+            end.isRecorded = true
+            return end
         case .verdict(.done): return ended(.succeeded)
         case .verdict(.recorded):
             var end = ended(.succeeded)

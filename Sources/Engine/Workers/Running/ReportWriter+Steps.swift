@@ -44,7 +44,7 @@ extension ReportWriter {
     }
 
     /// Waits for a database that is away, for as long as the run may.
-    private func patiently<Value: Sendable>(
+    func patiently<Value: Sendable>(
         _ context: Context, _ body: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
         var cancelled: ContinuousClock.Instant?
@@ -65,7 +65,7 @@ extension ReportWriter {
             })
     }
 
-    private static func explain(_ error: PostgresError, name: String, bytes: Int) -> StepError {
+    static func explain(_ error: PostgresError, name: String, bytes: Int) -> StepError {
         guard case .server(let server) = error else { return .refused(name: name, reason: error.description) }
         switch server.sqlState {
         case "55000" where server.detail?.contains("lease_lost") == true: return .leaseLost(name: name)
@@ -76,7 +76,7 @@ extension ReportWriter {
     }
 
     /// The database has no such lease: all its runs here are to stop.
-    private func lose(_ context: Context) {
+    func lose(_ context: Context) {
         workerState.lose([context.number]).settle(session: workerState.session, log: log)
         log.warning("a step was refused: the lease is lost, and its runs are cancelled", context.data)
     }

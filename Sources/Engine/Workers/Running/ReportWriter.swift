@@ -52,6 +52,7 @@ final class ReportWriter: WorkerPart {
                 self.note { $0.line(line, of: ReportBuffer.Key(context), attempt: context.attempt, at: .now) }
             },
             spawn: { try await self.spawn($0, $1) },
+            wait: { try await self.wait($0, $1) },
             earlier: { try await self.earlier($0, after: $1) })
     }
 

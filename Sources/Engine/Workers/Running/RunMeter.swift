@@ -28,7 +28,7 @@ package struct RunCounts: Sendable, Equatable {
         case .retried: retried += 1
         case .dead: dead += 1
         case .cancelled: cancelled += 1
-        case .snoozed: snoozed += 1
+        case .snoozed, .waiting: snoozed += 1
         case .released: return
         }
         if let waited {

@@ -132,7 +132,8 @@ final class Running: Sendable {
         var retries = kind.handler.retries
         if let base = pauses?.base { retries.base = .seconds(min(max(0.001, base), 604_800)) }
         if let cap = pauses?.cap { retries.cap = .seconds(min(max(0.001, cap), 604_800)) }
-        let said = await handle(run, kind: kind)
+        var said = await handle(run, kind: kind)
+        if run.context.isWaiting { said = .waits }
         return OutcomeMapper(retries: retries, maxAttempts: run.context.maxAttempts).end(
             run.job, said: said, cancelled: run.context.cancelReason,
             milliseconds: Int32(clamping: Int64(run.started.duration(to: .now) / .milliseconds(1))),

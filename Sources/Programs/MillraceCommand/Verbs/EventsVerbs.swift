@@ -124,7 +124,7 @@ extension Invocation {
     }
 
     /// A JSON document from the line, from @file, or from standard input.
-    fileprivate func json(at text: String, named what: String, most: Int) throws(Failure) -> [UInt8] {
+    func json(at text: String, named what: String, most: Int) throws(Failure) -> [UInt8] {
         var bytes = Array(text.utf8)
         if text == "-" || text.hasPrefix("@") {
             let path = text == "-" ? "-" : String(text.dropFirst())

@@ -12,6 +12,8 @@ package enum Verbs {
         .status,
         .doctor,
         .why,
+        .signal,
+        .approvalsList, .approvalsAnswer,
         .jobsList,
         .jobsShow,
         .jobsWatch,
@@ -104,6 +106,7 @@ package enum Verbs {
 
     package static let nouns: [String: String] = [
         "jobs": "Look at jobs, and change what becomes of them",
+        "approvals": "See what jobs ask of people, and answer",
         "operations": "Act on all jobs that a filter names, at a pace, and take it back",
         "audit": "See what operators did",
         "failures": "See what fails, grouped by cause",

@@ -1,0 +1,129 @@
+import Postgres
+import TestSupport
+import Testing
+
+/// Signals and waits at the level of statements: what crosses, what is repeated, and whom a signal reaches.
+@Suite struct SignalTests {
+    private static func wait(_ id: Int, _ options: String = #"{"name": "paid", "key": "7"}"#) -> String {
+        "millrace.wait('1-9-\(id)', 'pay', 'signal', '\(options)')"
+    }
+
+    private static let sent = #"select millrace.signal('paid', '7', '{"cents": 5}')"#
+    private static let tell = "select told from millrace.signals_tell()"
+
+    @Test func `a wait that is asked again after a lost answer says the same, and a lost lease is refused`()
+        async throws
+    {
+        try await withConnection { connection in
+            let id = try await connection.claimedJob()
+            #expect(try await connection.value(Self.wait(id)) == nil)
+            #expect(try await connection.value(Self.wait(id)) == nil)
+            let refused = try await connection.refusal(of: "select millrace.step('1-9-\(id)', 'more')")
+            #expect(refused?.sqlState == "55000")
+            #expect(try await connection.refusal(of: "select \(Self.wait(id + 1))")?.sqlState == "55000")
+            #expect(try await connection.int("select count(*) from millrace.history where outcome = 8") == 1)
+            #expect(try await connection.int("select count(*) from millrace.timer") == 1)
+        }
+    }
+
+    @Test func `a signal that is told while a wait commits finds it`() async throws {
+        try await withDatabase { database in
+            let worker = try await database.connect()
+            let teller = try await database.connect()
+            let watcher = try await database.connect()
+            let id = try await worker.claimedJob()
+            try await worker.run("begin")
+            #expect(try await worker.value(Self.wait(id)) == nil)
+            try await watcher.run(Self.sent)
+            let process = try await teller.process()
+            async let told = teller.int(Self.tell)
+            try await waitUntilBlocked(process, seenBy: watcher)
+            try await worker.run("commit")
+            #expect(try await told == 1)
+            #expect(try await watcher.int("select job from millrace.ready") == id)
+            #expect(try await watcher.int("select taken_by from millrace.signal where state = 2") == id)
+            for connection in [worker, teller, watcher] { await connection.close() }
+        }
+    }
+
+    @Test func `a wait that begins while a signal is told finds it`() async throws {
+        try await withDatabase { database in
+            let worker = try await database.connect()
+            let teller = try await database.connect()
+            let watcher = try await database.connect()
+            let id = try await worker.claimedJob()
+            try await watcher.run(Self.sent)
+            try await teller.run("begin")
+            #expect(try await teller.int(Self.tell) == 0)
+            let process = try await worker.process()
+            async let answer = worker.value(Self.wait(id) + " #>> '{value,cents}'")
+            try await waitUntilBlocked(process, seenBy: watcher)
+            try await teller.run("commit")
+            #expect(try await answer == "5")
+            #expect(try await watcher.int("select taken_by from millrace.signal where state = 2") == id)
+            // Taken, it is on record: a run that has lost the answer gets the same.
+            #expect(try await worker.value(Self.wait(id) + " #>> '{value,cents}'") == "5")
+            for connection in [worker, teller, watcher] { await connection.close() }
+        }
+    }
+
+    @Test func `a wait that is rolled back takes nothing`() async throws {
+        try await withConnection { connection in
+            let id = try await connection.claimedJob()
+            try await connection.run(Self.sent)
+            try await connection.run("begin")
+            #expect(try await connection.value(Self.wait(id) + " #>> '{value,cents}'") == "5")
+            try await connection.run("rollback")
+            #expect(try await connection.int("select count(*) from millrace.signal where state < 2") == 1)
+            #expect(try await connection.int("select count(*) from millrace.step") == 0)
+        }
+    }
+
+    @Test func `a signal reaches the jobs that its sender may see`() async throws {
+        try await RoleTests.withRoles { database, owner, roles in
+            try await owner.run("select millrace.grant_enqueue('\(roles.client)')")
+            let client = try await database.connect(as: roles.client)
+            let worker = try await database.connect()
+            func claims(_ tenant: String) async throws {
+                try await client.run(
+                    "select set_config('request.jwt.claims', '{\"sub\": \"p\", \"tenant\": \"\(tenant)\"}', false)")
+            }
+            try await claims("a")
+            let id = try await client.int("select millrace.enqueue('test')")
+            try await worker.openSession()
+            try await worker.claim()
+            #expect(try await worker.value(Self.wait(id)) == nil)
+            try await claims("b")
+            try await client.run(Self.sent)
+            #expect(try await owner.int(Self.tell) == 0)
+            #expect(try await owner.int("select count(*) from millrace.ready") == 0)
+            try await claims("a")
+            try await client.run(Self.sent)
+            #expect(try await owner.int(Self.tell) == 1)
+            #expect(try await owner.value("select tenant from millrace.signal where state = 2") == "a")
+            let denied = try await client.refusal(of: "select millrace.approval_answer(gen_random_uuid(), true)")
+            #expect(denied?.sqlState == "42501")
+            for connection in [client, worker] { await connection.close() }
+        }
+    }
+
+    @Test func `what is wrong with a signal is said, and nothing is kept of it`() async throws {
+        try await withConnection { connection in
+            for (call, state) in [
+                ("''", "22023"), ("null", "22023"), ("repeat('x', 129)", "22023"), ("'a', E'\\u0001'", "22023"),
+                ("'a', keep => '0 s'", "22023"), ("'a', id => ''", "22023"),
+                ("'a', payload => to_jsonb(repeat('x', 70000))", "53400"),
+            ] {
+                let refused = try await connection.refusal(of: "select millrace.signal(\(call))")
+                #expect(refused?.sqlState == state, "\(call): \(refused?.message ?? "taken")")
+            }
+            #expect(try await connection.int("select count(*) from millrace.signal") == 0)
+            try await connection.run(
+                "insert into millrace.signal (name, key, payload, to_all, owner, anywhere, at, expires_at, state) select 'a', '', 'null', false, 'x', true, now(), now() + '1 d', 1 from generate_series(1, 10000)"
+            )
+            #expect(try await connection.refusal(of: "select millrace.signal('a')")?.sqlState == "53400")
+            try await connection.run("update millrace.signal set expires_at = now() - interval '1 s' where seq % 2 = 0")
+            #expect(try await connection.int("select millrace.signals_expire()") == 5000)
+        }
+    }
+}

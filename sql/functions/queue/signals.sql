@@ -1,0 +1,173 @@
+-- Signals: what somebody tells jobs that wait for it. The sender only writes a row, in its own transaction, and waits for nobody. A worker
+-- tells the waiting jobs after the commit. Who begins to wait looks for kept signals. Both hold the turn of the name and key while they look
+-- and write, so a signal and a wait that cross cannot miss each other.
+
+create or replace function millrace.signal_bucket(the_name text, the_key text) returns int
+language sql immutable as $$ select hashtext(the_name || E'\n' || the_key) & 255 $$;
+
+create or replace function millrace.signal_check(the_name text, the_key text) returns void
+language plpgsql immutable as $$
+begin
+    if the_name is null or length(the_name) not between 1 and millrace.most('name') or the_name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the name of a signal has 1 to 128 characters and no control characters', 'name');
+    end if;
+    if the_key is null or length(the_key) > millrace.most('unique_key') or the_key ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the key of a signal has at most 512 characters and no control characters', 'key');
+    end if;
+end $$;
+
+-- Tells one job that waits for this name and key, or all of them. If none waits yet, the signal is kept for who comes, for as long as `keep`.
+-- With an id it is sent once: false says that it is known already.
+create or replace function millrace.signal(
+    name text, key text default '', payload jsonb default 'null', id text default null, to_all boolean default false, keep interval default '30 days',
+    caller millrace.caller_name default current_user
+) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+    staff boolean := millrace.is_staff(signal.caller);
+    given jsonb := coalesce(signal.payload, 'null');
+    old record;
+    kept int;
+    mine bigint;
+begin
+    perform millrace.signal_check(signal.name, signal.key);
+    if length(signal.id) not between 1 and millrace.most('unique_key') then
+        perform millrace.refuse('the id of a signal has 1 to 512 characters', 'id');
+    end if;
+    if octet_length(given::text) > millrace.most('signal') then
+        perform millrace.refuse(format('the payload takes more than the %s bytes allowed', millrace.most('signal')), 'payload',
+            'Store large data elsewhere and send a reference.', '53400', 'too_large');
+    end if;
+    if signal.to_all is null or signal.keep is null or signal.keep not between interval '1 second' and interval '366 days' then
+        perform millrace.refuse('a signal is kept for 1 second to 366 days', 'keep');
+    end if;
+    kept := (select count(*) from (select from millrace.signal s where s.name = signal.name and s.key = signal.key and s.state < 2 limit 10000) x);
+    if kept >= 10000 then
+        perform millrace.refuse(format('10000 signals %L with the key %L are kept already, and nobody takes them', left(signal.name, 60), left(signal.key, 60)), 'key',
+            'Let a job take them, or wait until they expire.', '53400', 'too_large');
+    end if;
+    insert into millrace.signal as s (name, key, id, payload, to_all, owner, tenant, anywhere, at, expires_at)
+    values (signal.name, signal.key, signal.id, given, signal.to_all, signal.caller, millrace.tenant_of(null, signal.caller), staff, t, t + signal.keep)
+        on conflict do nothing returning s.seq into mine;
+    if mine is null then
+        select s.key, s.payload, s.to_all into strict old from millrace.signal s where s.owner = signal.caller and s.name = signal.name and s.id = signal.id;
+        if (old.key, old.payload, old.to_all) is distinct from (signal.key, given, signal.to_all) then
+            perform millrace.refuse(format('the id %L was given to another signal', left(signal.id, 60)), 'id', 'Give each signal an id of its own.', '23505', 'conflict');
+        end if;
+        return false;
+    end if;
+    -- While signals come every few milliseconds, workers look that often without being told. Each notification would make all commits wait.
+    if not exists (select from (select s.at from millrace.signal s where s.seq < mine order by s.seq desc limit 1) x where x.at > t - interval '50 ms') then
+        perform pg_notify('millrace', 'signals');
+    end if;
+    return true;
+end $$;
+
+-- Whether a signal may reach a job: as if its sender looked at the job.
+create or replace function millrace.signal_reaches(s millrace.signal, the_job bigint) returns boolean
+language sql stable as $$
+    select s.anywhere or exists (
+        select from millrace.job j where j.id = the_job and j.owner = s.owner and (s.tenant is null or j.tenant = s.tenant) offset 0)
+$$;
+
+-- A job that waits goes on: its step has this value, and it is put in line. False: it is not where it waited, and will look itself.
+create or replace function millrace.wait_over(w millrace.wait, value jsonb) returns boolean
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    place record;
+begin
+    delete from millrace.timer d where d.job = w.job and d.due = w.place returning d.* into place;
+    if not found then
+        return false;
+    end if;
+    delete from millrace.wait x where x.job = w.job;
+    insert into millrace.step (job, name, value, session, number, attempt, at)
+    values (w.job, w.step, value, 0, 0, w.attempt, millrace.now())
+        on conflict do nothing;
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+    values (nextval('millrace.seq'), w.job, place.queue, place.kind, millrace.lane_of(place.lane, w.crashes, true), w.attempt, w.crashes);
+    perform millrace.wake(place.queue, millrace.lane_of(place.lane, w.crashes, true));
+    return true;
+end $$;
+
+-- Tells the waiting jobs of signals that were committed. Workers call it after a notification and once a second. told: how many jobs go on; looked: how
+-- many signals there were; more: there were more signals than `most`.
+create or replace function millrace.signals_tell(most int default 500, out told int, out looked int, out more boolean)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan as $$
+declare
+    fresh millrace.signal[];
+    s millrace.signal;
+    w millrace.wait;
+begin
+    told := 0;
+    looked := 0;
+    more := false;
+    -- A look without a lock: most of the time there is nothing.
+    if not exists (select from millrace.signal x where x.state = 0) then
+        return;
+    end if;
+    fresh := array(select x from millrace.signal x where x.state = 0 order by x.seq limit most for update skip locked);
+    if cardinality(fresh) = 0 then
+        return;
+    end if;
+    perform millrace.turns_wait('signal', array(select distinct millrace.signal_bucket(x.name, x.key) from unnest(fresh) x));
+    foreach s in array fresh loop
+        -- Who began to wait meanwhile may have taken it.
+        continue when not exists (select from millrace.signal x where x.seq = s.seq and x.state = 0);
+        for w in select x.* from millrace.wait x where x.name = s.name and x.key = s.key order by x.since, x.job loop
+            continue when not millrace.signal_reaches(s, w.job) or exists (select from millrace.signal_taken y where y.signal = s.seq and y.job = w.job);
+            continue when not millrace.wait_over(w, jsonb_build_object('value', s.payload));
+            told := told + 1;
+            if not s.to_all then
+                update millrace.signal x set state = 2, taken_by = w.job where x.seq = s.seq;
+                s.state := 2;
+                exit;
+            end if;
+            insert into millrace.signal_taken (signal, job) values (s.seq, w.job);
+        end loop;
+        if s.state <> 2 then
+            update millrace.signal x set state = 1 where x.seq = s.seq;
+        end if;
+    end loop;
+    looked := cardinality(fresh);
+    more := looked = most;
+end $$;
+
+-- The oldest kept signal that a job may take, taken; null: there is none. The caller has the turn of the name and key.
+create or replace function millrace.signal_take(the_job bigint, the_name text, the_key text) returns jsonb
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    s millrace.signal;
+begin
+    for s in select x.* from millrace.signal x where x.name = the_name and x.key = the_key and x.state < 2 and x.expires_at > millrace.now() order by x.seq loop
+        continue when not millrace.signal_reaches(s, the_job);
+        if s.to_all then
+            insert into millrace.signal_taken (signal, job) values (s.seq, the_job) on conflict do nothing;
+            continue when not found;
+        else
+            update millrace.signal x set state = 2, taken_by = the_job where x.seq = s.seq;
+        end if;
+        return jsonb_build_object('value', s.payload);
+    end loop;
+    return null;
+end $$;
+
+-- Signals go when they have expired, taken or not. Returns how many.
+create or replace function millrace.signals_expire(most int default 20000) returns bigint
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    gone bigint[];
+begin
+    gone := array(select x.seq from millrace.signal x where x.expires_at < millrace.now() order by x.expires_at limit most for update skip locked);
+    delete from millrace.signal x where x.seq = any (gone);
+    delete from millrace.signal_taken y where y.signal = any (gone);
+    return cardinality(gone);
+end $$;
