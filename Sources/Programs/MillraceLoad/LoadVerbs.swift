@@ -9,7 +9,7 @@ enum LoadVerbs {
 
     private static let scenarios: [Command] = [
         .loadLatency,
-        .loadScheduled,
+        .loadScheduled, .loadWaiting,
         .loadSteady,
         .loadPinned,
         .loadDrain,

@@ -57,8 +57,11 @@ extension Invocation {
         var composer = try composer()
         composer.alarmLease = parsed.duration("alarm-lease")
         let pool = Pool(composer.database, size: 4)
-        let marker = Practice.marker(parsed.string("marks").flatMap { PracticeMarks(path: $0) })
-        let practice = settings.practice ? Practice.handlers + [marker, Practice.recorder(pool)] : []
+        let marks = parsed.string("marks").flatMap { PracticeMarks(path: $0) }
+        let noting = [
+            Practice.marker(marks), Practice.waiter(marks), Practice.recorder(pool), Practice.taker(pool),
+        ]
+        let practice = settings.practice ? Practice.handlers + noting : []
         let worker = try await composer.worker(
             practice + more, name: parsed.string("name"), pool: pool, change: adjust)
         Signals.onStop { _ in worker.engine.drain() }

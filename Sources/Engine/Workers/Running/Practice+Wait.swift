@@ -1,0 +1,44 @@
+import FoundationEssentials
+import Jobs
+package import Postgres
+
+extension Practice {
+    struct Wait: Job {
+        static let kind = "practice.wait"
+        var n: Int64
+        var seconds: Double?
+        /// Of the signal that it waits for.
+        var name: String?
+        var key: String?
+    }
+
+    /// practice.wait: sleeps, or waits for a signal, and notes when it went on.
+    package static func waiter(_ marks: PracticeMarks?) -> Handler {
+        Handler(Wait.self) { job, context in
+            if let seconds = job.seconds { try await context.sleep("sleep", for: .seconds(seconds)) }
+            if let name = job.name { _ = try await context.event(name, key: job.key ?? "", as: Int64.self) }
+            marks?.write(job.n)
+            return .done
+        }
+    }
+
+    struct Take: Job {
+        static let kind = "practice.take"
+        static let retries = RetryPolicy(attempts: 100, base: .milliseconds(50), cap: .seconds(1))
+        var name: String
+        var key: String
+    }
+
+    /// practice.take: waits for a signal with a number, and writes that down as practice.record does, in a transaction of its own.
+    package static func taker(_ pool: Pool) -> Handler {
+        Handler(Take.self) { job, context in
+            guard let number = try await context.event(job.name, key: job.key, as: Int64.self) else { return .done }
+            _ = try await pool.withConnection { connection throws(PostgresError) in
+                try await connection.execute(
+                    "insert into practice_record (job, token, what) values ($1, $2, $3)",
+                    [.int8(context.id), .text(context.token), .text("took \(number)")])
+            }
+            return .done
+        }
+    }
+}
