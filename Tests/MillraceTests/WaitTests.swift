@@ -76,6 +76,7 @@ private struct Broken: Error {}
             #expect(try await world.state(id) == "scheduled", "\(errors)")
             #expect(try await world.runs(id) == "8/1")
             #expect(try await world.value("select millrace.why(\(id)) ->> 'reason'") == "waits_time")
+            #expect(try await world.value("select array(select millrace.job_ids('waiting'))::text") == "{\(id)}")
             // Run by hand too early, it waits for the rest.
             try await world.advance("1 day")
             #expect(try await world.connection.bool("select millrace.retry(\(id))"))
@@ -90,6 +91,7 @@ private struct Broken: Error {}
             #expect(done.value == 1)
             #expect(try await world.client.result(of: id, as: Int.self) == 1)
             #expect(try await world.value("select count(*) from millrace.wait") == "0")
+            #expect(try await world.value("select array(select millrace.job_ids('waiting'))::text") == "{}")
         }
     }
 

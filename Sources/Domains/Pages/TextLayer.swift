@@ -88,8 +88,13 @@ package struct TextLayer: Sendable {
         return content + "ET Q\n"
     }
 
+    /// Programs that extract text look for words at one height. So those of a line that bends lie at the height of most of them, and some lie
+    /// off their ink.
     private static func base(_ line: TextLine, at word: Box, in box: Box, _ height: Double) -> Double {
-        guard line.baseline.count == 2, box.width > 0 else { return word.bottom - height * 0.1 }
+        guard line.baseline.count == 2, box.width > 0 else {
+            let bottoms = line.words.map(\.box.bottom).sorted()
+            return bottoms[bottoms.count / 2] - height * 0.1
+        }
         return line.baseline[0] + (line.baseline[1] - line.baseline[0]) * (word.left - box.left) / box.width
     }
 

@@ -1,6 +1,6 @@
 -- Finds jobs by everything that people may remember of them. Most conditions have no index, so a call looks at `most` jobs at most, newest
 -- first, and says where to continue: many short calls instead of one that takes minutes. `retrying` is a scheduled job whose last run
--- failed. the_group: the job's last error is in this group of failures. the_field, the_value: found by the index of the kind's field, in place of the
+-- failed, `waiting` one that waits in the middle of its work. the_group: the job's last error is in this group of failures. the_field, the_value: found by the index of the kind's field, in place of the
 -- state's.
 create or replace function millrace.jobs_find(
     the_state text, the_queue text default null, the_kind text default null, the_tag text default null, the_tenant text default null,
@@ -61,7 +61,8 @@ begin
                and (the_tag is null or the_tag = any (j.tags)) and (the_tenant is null or j.tenant = the_tenant)
                and (the_unique is null or j.unique_key = the_unique) and (the_limit_key is null or j.limit_key = the_limit_key)
                and (the_group is null or millrace.failure_is_of(failure, coalesce(j.kind, h.kind), h.error))
-               and (the_field is null or exists (select from millrace.job(b.id) v where v.state = state))
+               and (the_field is null or case when the_state = 'waiting' then millrace.wait_of(b.id) is not null
+                        else exists (select from millrace.job(b.id) v where v.state = state) end)
                and (the_error is null or position(lower(the_error) in lower(h.error)) > 0)
                and (since is null or h.finished >= since) and (until is null or h.finished < until)
                and (the_state <> 'retrying' or exists (

@@ -99,6 +99,15 @@ begin
          where d.job < top and (queue_ids is null or d.queue = any (queue_ids)) and (kind_id is null or d.kind = kind_id)
            and (the_tag is null or exists (select from millrace.job j where j.id = d.job and the_tag = any (j.tags)))
          order by d.job desc limit page;
+    when 'waiting' then                                   -- not a state of its own: scheduled or blocked, in the middle of its work
+        return query
+        select w.job from millrace.wait w
+          join millrace.job j on j.id = w.job
+         where w.job < top and (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
+           and (the_tag is null or the_tag = any (j.tags))
+           and (exists (select from millrace.timer d where d.job = w.job and d.due = w.place)
+                or w.what = 3 and exists (select from millrace.blocked b where b.job = w.job))
+         order by w.job desc limit page;
     when 'running' then
         return query
         select u.id from millrace.lease l

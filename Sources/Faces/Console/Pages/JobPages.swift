@@ -10,7 +10,9 @@ enum JobPages {
         ConsolePageRoute(path: "/jobs/{id}", make: JobStory.page),
     ]
 
-    static let states = ["ready", "scheduled", "retrying", "blocked", "running", "succeeded", "cancelled", "dead"]
+    static let states = [
+        "ready", "scheduled", "retrying", "waiting", "blocked", "running", "succeeded", "cancelled", "dead",
+    ]
     private static let page = 50
 
     /// The conditions of a search, as they stand in the address.

@@ -11,8 +11,9 @@ extension Command {
             "Without --state jobs of every state. The next page begins below the last id: pass it with --after.",
         flags: [
             .single(
-                "state", "STATE", .choice(JobState.allCases.map(\.rawValue) + ["retrying"]),
-                help: "Only jobs in this state; retrying: scheduled after a run that failed.")
+                "state", "STATE", .choice(JobState.allCases.map(\.rawValue) + ["retrying", "waiting"]),
+                help:
+                    "Only jobs in this state; retrying: after a run that failed; waiting: in the middle of their work.")
         ] + JobFlags.filter + JobFlags.ofOwner + JobFlags.ofDead + JobFlags.ofCause + [
             .single("limit", "N", .integer(1...10_000), fallback: "50", help: "Show at most this many."),
             .single("after", "ID", .jobID, environment: .none, help: "Only jobs older than this one."),
@@ -29,6 +30,7 @@ extension Command {
         let after = invocation.parsed.integer("after").map { Int64($0) }
         let states = invocation.states ?? JobState.allCases
         let isRetrying = invocation.parsed.string("state") == "retrying"
+        let isWaiting = invocation.parsed.string("state") == "waiting"
         if try invocation.deadFilter.isOfDeadOnly, states != [.dead], !isRetrying {
             throw Failure(
                 .misused, "--error, --since and --until are about failed jobs: add --state dead or --state retrying")
@@ -36,15 +38,15 @@ extension Command {
         let search = try invocation.search
         if let field = search.field, let kind = search.dead.jobs.kind,
             search == JobSearch(DeadFilter(JobFilter(kind: kind)), field: field),
-            invocation.states == nil, !isRetrying
+            invocation.states == nil, !isRetrying, !isWaiting
         {
             return try await invocation.list(kind, with: field, after: after, limit: limit)
         }
-        if isRetrying || search.isWide {
+        if isRetrying || isWaiting || search.isWide {
             let failed =
                 search.group != nil && invocation.states == nil ? ["dead", "retrying"] : states.map(\.rawValue)
             return try await invocation.listFound(
-                isRetrying ? ["retrying"] : failed, search, after: after, limit: limit)
+                isRetrying ? ["retrying"] : isWaiting ? ["waiting"] : failed, search, after: after, limit: limit)
         }
         let jobs = try await invocation.withSchema { connection in
             var found: [Int64: JobDetail] = [:]
