@@ -109,19 +109,21 @@ extension GatewayAccess {
     }
 
     private func check(_ token: String) async throws -> WebToken {
+        let before = knownKeys
         let refusal: WebTokenRules.Refusal
         do throws(WebTokenRules.Refusal) {
-            return try rules.check(token, at: options.now())
+            return try rules(before).check(token, at: options.now())
         } catch {
             refusal = error
         }
-        guard mayNewKeysHelp(against: refusal) else { throw Self.answer(to: refusal) }
+        guard before.mayBeTooFew(for: refusal) else { throw Self.answer(to: refusal) }
         for set in keySets { await set.read() }
+        let after = knownKeys
         do throws(WebTokenRules.Refusal) {
-            return try rules.check(token, at: options.now())
+            return try rules(after).check(token, at: options.now())
         } catch {
             // Perhaps its key is among those that we cannot read, and the app must not sign its user out for that.
-            if mayNewKeysHelp(against: error), let set = keySets.first(where: { $0.isFailing }) {
+            if after.mayBeTooFew(for: error), let set = keySets.first(where: { $0.isFailing }) {
                 throw ErrorAnswer(
                     .unavailable,
                     "the keys of \(set.host) cannot be read, and the token may be signed with one of them",
@@ -135,20 +137,31 @@ extension GatewayAccess {
         Self.refusal("the token is refused: \(refusal.rawValue)")
     }
 
-    private func mayNewKeysHelp(against refusal: WebTokenRules.Refusal) -> Bool {
-        switch refusal {
-        case .unknownKey: true
-        case .algorithm, .signature: keySets.contains { !$0.hasKeys(at: options.now()) }
-        default: false
+    /// The published keys at one moment. Whether others may help is judged by those that a token was checked with: others may have come since.
+    private struct KnownKeys {
+        var keys: [WebTokenRules.Key]
+        /// Of some key set nothing is known.
+        var isIncomplete: Bool
+
+        func mayBeTooFew(for refusal: WebTokenRules.Refusal) -> Bool {
+            switch refusal {
+            case .unknownKey: true
+            case .algorithm, .signature: isIncomplete
+            default: false
+            }
         }
     }
 
-    private var rules: WebTokenRules {
+    private var knownKeys: KnownKeys {
         let now = options.now()
+        let sets = keySets.map { $0.keys(at: now) }
+        return KnownKeys(keys: sets.flatMap(\.self), isIncomplete: sets.contains(where: \.isEmpty))
+    }
+
+    private func rules(_ known: KnownKeys) -> WebTokenRules {
         let issuers = options.issuers
         let fixed = options.secrets.map(WebTokenRules.Key.secret) + options.publicKeys.map { .public($0) }
-        var rules = WebTokenRules(
-            keys: fixed + keySets.flatMap { $0.keys(at: now) }, issuers: issuers, audiences: options.audiences)
+        var rules = WebTokenRules(keys: fixed + known.keys, issuers: issuers, audiences: options.audiences)
         rules.types = ["jwt", "at+jwt", "application/at+jwt"]
         rules.leeway = options.leeway
         return rules

@@ -31,7 +31,6 @@ final class GatewayKeySet: Sendable {
     }
 
     func keys(at now: Date) -> [WebTokenRules.Key] { state.withLock { $0.usableKeys(at: now) } }
-    func hasKeys(at now: Date) -> Bool { !keys(at: now).isEmpty }
     var generation: Int { state.withLock { $0.generation } }
     var isFailing: Bool { state.withLock { $0.failure != nil } }
     func trouble(at now: Date) -> String? { state.withLock { $0.trouble(at: now, host: host) } }
