@@ -66,6 +66,7 @@ package enum Schema {
         Script(name: "057_gateway", bytes: Embedded._057_gateway),
         Script(name: "058_document_choices", bytes: Embedded._058_document_choices),
         Script(name: "059_waiting", bytes: Embedded._059_waiting),
+        Script(name: "060_undo", bytes: Embedded._060_undo),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -87,6 +88,7 @@ package enum Schema {
         Script(name: "claim", bytes: Embedded.claim),
         Script(name: "claim_limited", bytes: Embedded.claim_limited),
         Script(name: "steps", bytes: Embedded.steps),
+        Script(name: "undo", bytes: Embedded.undo),
         Script(name: "signals", bytes: Embedded.signals),
         Script(name: "approvals", bytes: Embedded.approvals),
         Script(name: "waits", bytes: Embedded.waits),

@@ -37,7 +37,8 @@ private final class Memory: Sendable {
             },
             progress: { _, progress in self.state.withLock { $0.progress.append(progress) } },
             line: { _, line in self.state.withLock { $0.lines.append(line) } },
-            spawn: Abilities.unimplemented.spawn, wait: Abilities.unimplemented.wait,
+            spawn: Abilities.unimplemented.spawn, recordUndoable: Abilities.unimplemented.recordUndoable,
+            undone: Abilities.unimplemented.undone, wait: Abilities.unimplemented.wait,
             earlier: Abilities.unimplemented.earlier)
     }
 

@@ -12,6 +12,10 @@ package final class Abilities: Sendable {
 
     /// Enqueues jobs for the run; returns the number of the first.
     package let spawn: @Sendable (Context, Spawned) async throws -> Int64
+    /// The same, and the step will be undone if the job does not succeed.
+    package let recordUndoable: @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8]
+    /// Takes a step from the record that this run has undone.
+    package let undone: @Sendable (Context) async throws -> Void
     /// Waits for something; nil: the run has ended, and its job waits.
     package let wait: @Sendable (Context, WaitRequest) async throws -> [UInt8]?
     /// A page of the jobs that the context's job waited for, above a number.
@@ -23,6 +27,9 @@ package final class Abilities: Sendable {
         progress: @escaping @Sendable (Context, JobProgress) -> Void,
         line: @escaping @Sendable (Context, LogLine) -> Void,
         spawn: @escaping @Sendable (Context, Spawned) async throws -> Int64,
+        recordUndoable:
+            @escaping @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8],
+        undone: @escaping @Sendable (Context) async throws -> Void,
         wait: @escaping @Sendable (Context, WaitRequest) async throws -> [UInt8]?,
         earlier: @escaping @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
     ) {
@@ -31,6 +38,8 @@ package final class Abilities: Sendable {
         self.progress = progress
         self.line = line
         self.spawn = spawn
+        self.recordUndoable = recordUndoable
+        self.undone = undone
         self.wait = wait
         self.earlier = earlier
     }
@@ -41,6 +50,8 @@ package final class Abilities: Sendable {
         record: { _, _, _ in throw Unimplemented(name: "record") },
         progress: { _, _ in }, line: { _, _ in },
         spawn: { _, _ in throw Unimplemented(name: "spawn") },
+        recordUndoable: { _, _, _ in throw Unimplemented(name: "recordUndoable") },
+        undone: { _ in throw Unimplemented(name: "undone") },
         wait: { _, _ in throw Unimplemented(name: "wait") },
         earlier: { _, _ in throw Unimplemented(name: "earlier") })
 

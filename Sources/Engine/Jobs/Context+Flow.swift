@@ -74,7 +74,8 @@ extension Context {
     /// Enqueues one job that begins once this run has succeeded. Returns its number.
     @discardableResult
     nonisolated(nonsending) public func spawn<Work: Job>(_ job: Work, queue: String? = nil) async throws -> Int64 {
-        try await abilities.spawn(
+        if undo != nil { return 0 }  // what an undo passes on its way makes no jobs
+        return try await abilities.spawn(
             self,
             Spawned(
                 kind: Work.kind, args: [try Self.args(job)], encrypted: Work.encrypted, queue: queue, priority: nil,
@@ -84,6 +85,7 @@ extension Context {
     nonisolated(nonsending) private func spawn<Work: Job>(
         before last: Int64?, queue: String?, priority: Int?, _ next: () async throws -> Work?
     ) async throws {
+        if undo != nil { return }
         var page = Spawned(
             kind: Work.kind, args: [], encrypted: Work.encrypted, queue: queue, priority: priority, before: last)
         while let job = try await next() {

@@ -20,7 +20,13 @@ extension Context {
     nonisolated(nonsending) public func step<Value: Codable>(
         _ name: String, _ body: () async throws -> Value
     ) async throws -> Value {
-        let bytes = try await recorded(name) {
+        try await step(name, isUndoable: false, body)
+    }
+
+    nonisolated(nonsending) func step<Value: Codable>(
+        _ name: String, isUndoable: Bool, _ body: () async throws -> Value
+    ) async throws -> Value {
+        let bytes = try await recorded(name, isUndoable: isUndoable) {
             let value = try await body()
             do throws(Recorded.Unfit) {
                 return try Recorded.json(value)
@@ -47,7 +53,7 @@ extension Context {
     }
 
     nonisolated(nonsending) private func recorded(
-        _ name: String, _ body: () async throws -> [UInt8]
+        _ name: String, isUndoable: Bool = false, _ body: () async throws -> [UInt8]
     ) async throws -> [UInt8] {
         guard (1...128).contains(name.unicodeScalars.count), !name.unicodeScalars.contains("\0") else {
             throw StepError.malformedName(name)
@@ -60,7 +66,11 @@ extension Context {
         case .read, .begin: break
         }
         do {
-            let value = try await abilities.record(self, name, try await body())
+            if let undo { throw UndoNotReached(step: undo.step, why: "step \(name) before it is not on record") }
+            let done = try await body()
+            let value =
+                isUndoable
+                ? try await abilities.recordUndoable(self, name, done) : try await abilities.record(self, name, done)
             withSteps { $0.settle(name, value) }
             return value
         } catch {

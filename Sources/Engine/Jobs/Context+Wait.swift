@@ -160,6 +160,7 @@ extension Context {
         case .read, .begin: break
         }
         do {
+            if let undo { throw UndoNotReached(step: undo.step, why: "step \(step) before it is not on record") }
             let request = WaitRequest(
                 step: step, what: what, options: Array(try JSONEncoder().encode(options)), children: children)
             guard let value = try await abilities.wait(self, request) else {

@@ -28,6 +28,9 @@ public final class Context: Sendable {
     /// The metadata object given at enqueue, as JSON text.
     public let metadata: [UInt8]?
 
+    /// What this run undoes; nil: it does its job's work.
+    package let undo: Undo?
+
     package let session: Int64
     package let number: Int64
     let abilities: Abilities
@@ -39,6 +42,7 @@ public final class Context: Sendable {
         var result: [UInt8]?
         var reports = false
         var waits = false
+        var undone = false
     }
 
     /// Why this run is being cancelled; nil while it is not. Set before the task is cancelled.
@@ -76,6 +80,15 @@ public final class Context: Sendable {
         state.withLock { $0.waits = true }
     }
 
+    /// This run has undone what it was for.
+    package var hasUndone: Bool {
+        state.withLock { $0.undone }
+    }
+
+    func markUndone() {
+        state.withLock { $0.undone = true }
+    }
+
     func markReporting() {
         state.withLock { $0.reports = true }
     }
@@ -84,8 +97,9 @@ public final class Context: Sendable {
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
         session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?,
-        abilities: Abilities = .unimplemented
+        undo: Undo? = nil, abilities: Abilities = .unimplemented
     ) {
+        self.undo = undo
         self.id = id
         self.kind = kind
         self.queue = queue

@@ -73,10 +73,11 @@ extension Queue {
 
     /// Records a step under the token's lease; returns the recorded value.
     package static func step(
-        _ name: String, value: [UInt8], token: String, on connection: Connection
+        _ name: String, value: [UInt8], token: String, isUndoable: Bool = false, on connection: Connection
     ) async throws(PostgresError) -> [UInt8] {
+        let sql: SQL = isUndoable ? "select millrace.step_undoable($1, $2, $3)" : "select millrace.step($1, $2, $3)"
         let rows = try await connection.query(
-            "select millrace.step($1, $2, $3)", [.text(token), .text(name), .json(value)]
+            sql, [.text(token), .text(name), .json(value)]
         ) { row throws(PostgresError) in try row.json(0) }
         return try one(rows)
     }

@@ -86,6 +86,15 @@ public final class RunNotes: Sendable {
                     return Int64(state.spawned.count)
                 }
             },
+            recordUndoable: { _, name, value in
+                self.state.withLock { state in
+                    if let earlier = state.values[name] { return earlier }
+                    state.order.append(name)
+                    state.values[name] = value
+                    return value
+                }
+            },
+            undone: { _ in },
             wait: { _, request in
                 self.state.withLock { state in
                     if let value = state.values[request.step] { return value }

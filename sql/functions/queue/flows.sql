@@ -169,6 +169,7 @@ declare
     starting bigint[];
     stopped bigint[];
     reasons text[];
+    unwanted bigint[];
     woken_queues int[];
     woken_lanes int[];
 begin
@@ -177,19 +178,20 @@ begin
     if locked is null then
         return;
     end if;
-    select array_agg(s.job) filter (where s.verdict = 1), array_agg(s.job) filter (where s.verdict = 2), array_agg(s.reason) filter (where s.verdict = 2)
-      into starting, stopped, reasons
+    select array_agg(s.job) filter (where s.verdict = 1), array_agg(s.job) filter (where s.verdict = 2), array_agg(s.reason) filter (where s.verdict = 2), array_agg(s.job) filter (where s.verdict = 3)
+      into starting, stopped, reasons, unwanted
       from (
         select b.job,
                case b.starts
                    when 1 then case when bad.pred is not null then case when b.waits then 0 else 2 end when open then 0 else 1 end
                    when 2 then case when open then 0 else 1 end
+                   when 4 then millrace.undo_verdict(b.job, open)
                    else case when bad.pred is not null then 1 when open then 0 else 2 end end as verdict,
                case when b.starts = 1 then format('job %s, which it waits for, %s', bad.pred, case bad.outcome when 2 then 'was cancelled' else 'is dead' end)
                    else 'every job whose failure it waits for has succeeded' end as reason
           from millrace.blocked b
          cross join lateral (select exists (select from (select from millrace.edge e where e.succ = b.job and e.outcome is null order by e.succ desc, e.pred desc limit 1) x) as open) o
-          left join lateral (select e.pred, e.outcome from millrace.edge e where e.succ = b.job and e.outcome in (2, 3) limit 1) bad on b.starts <> 2
+          left join lateral (select e.pred, e.outcome from millrace.edge e where e.succ = b.job and e.outcome in (2, 3) limit 1) bad on b.starts not in (2, 4)
          where b.job = any (locked)) s;
 
     if starting is not null then
@@ -214,6 +216,10 @@ begin
     end if;
     if stopped is not null then
         perform millrace.flow_stop(stopped, reasons);
+    end if;
+    if unwanted is not null then
+        delete from millrace.undo u where u.undo_job = any (unwanted);
+        perform millrace.flow_forget(unwanted);
     end if;
 end $$;
 

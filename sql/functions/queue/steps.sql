@@ -85,6 +85,7 @@ create or replace function millrace.steps_forget(the_job bigint) returns void
 language plpgsql set enable_seqscan = off as $$
 begin
     delete from millrace.step s where s.job = the_job;
+    perform millrace.undo_forget(the_job);
     delete from millrace.wait w where w.job = the_job;
     delete from millrace.approval a where a.job = the_job;
     update millrace.progress p set session = null, number = null, fraction = null, stage = null, note = null, at = null where p.job = the_job;

@@ -121,6 +121,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     delete from millrace.log_line l where l.job = any (jobs);
     delete from millrace.result r where r.job = any (jobs);
     delete from millrace.wait w where w.job = any (jobs);
+    delete from millrace.undo u where u.job = any (jobs);
     delete from millrace.approval a where a.job = any (jobs);
     delete from millrace.job_field x where x.job = any (jobs)
 $$;

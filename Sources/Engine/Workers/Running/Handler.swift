@@ -96,4 +96,5 @@ struct RunOptions: Decodable {
 
     var timeout: Double?
     var backoff: Pauses?
+    var undo: Undo?
 }

@@ -9,7 +9,7 @@ extension ReportWriter {
 
     /// What is on record for the run's job; one question for all steps of a run.
     func steps(_ context: Context) async throws -> [String: [UInt8]] {
-        let id = context.id
+        let id = context.undo?.job ?? context.id
         do throws(PostgresError) {
             let rows = try await patiently(context) { connection throws(PostgresError) in
                 try await Queue.steps(of: id, on: connection)
@@ -22,13 +22,16 @@ extension ReportWriter {
     }
 
     /// Recorded in any case, and also when the run is cancelled meanwhile: what the step did has happened.
-    func record(_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8] {
+    func record(
+        _ context: Context, _ name: String, _ value: [UInt8], isUndoable: Bool = false
+    ) async throws -> [UInt8] {
         let outcome = await Task { () -> Result<[UInt8], PostgresError> in
             do throws(PostgresError) {
                 let token = context.token
                 return .success(
                     try await patiently(context) { connection throws(PostgresError) in
-                        try await Queue.step(name, value: value, token: token, on: connection)
+                        try await Queue.step(
+                            name, value: value, token: token, isUndoable: isUndoable, on: connection)
                     })
             } catch {
                 return .failure(error)
@@ -40,6 +43,14 @@ extension ReportWriter {
             let why = Self.explain(error, name: name, bytes: value.count)
             if case .leaseLost = why { lose(context) }
             throw why
+        }
+    }
+
+    /// Takes the step from the record that this run has undone. If that fails the undo is done again.
+    func undone(_ context: Context) async throws {
+        let token = context.token
+        _ = try await patiently(context) { connection throws(PostgresError) in
+            try await connection.execute("select millrace.step_undone($1)", [.text(token)])
         }
     }
 

@@ -52,6 +52,8 @@ final class ReportWriter: WorkerPart {
                 self.note { $0.line(line, of: ReportBuffer.Key(context), attempt: context.attempt, at: .now) }
             },
             spawn: { try await self.spawn($0, $1) },
+            recordUndoable: { try await self.record($0, $1, $2, isUndoable: true) },
+            undone: { try await self.undone($0) },
             wait: { try await self.wait($0, $1) },
             earlier: { try await self.earlier($0, after: $1) })
     }

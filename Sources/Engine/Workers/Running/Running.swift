@@ -92,7 +92,7 @@ final class Running: Sendable {
             maxAttempts: job.maxAttempts.map { Int($0) } ?? kind?.handler.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: session, number: job.number, tenant: job.tenant,
-            tags: job.tags, metadata: job.metadata, abilities: abilities)
+            tags: job.tags, metadata: job.metadata, undo: options?.undo, abilities: abilities)
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout,
             whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)
@@ -134,6 +134,15 @@ final class Running: Sendable {
         if let cap = pauses?.cap { retries.cap = .seconds(min(max(0.001, cap), 604_800)) }
         var said = await handle(run, kind: kind)
         if run.context.isWaiting { said = .waits }
+        if let undo = run.context.undo {
+            switch said {
+            case _ where run.context.hasUndone: said = .verdict(.done)
+            case .verdict:
+                let failure = UndoNotReached(step: undo.step, why: "the handler ended before it")
+                said = .threw("\(failure)", .usual)
+            case .threw, .waits: break
+            }
+        }
         return OutcomeMapper(retries: retries, maxAttempts: run.context.maxAttempts).end(
             run.job, said: said, cancelled: run.context.cancelReason,
             milliseconds: Int32(clamping: Int64(run.started.duration(to: .now) / .milliseconds(1))),
