@@ -41,4 +41,42 @@ extension Practice {
             return .done
         }
     }
+
+    struct Order: Job {
+        static let kind = "practice.order"
+        static let retries = RetryPolicy(attempts: 100, base: .milliseconds(50), cap: .seconds(1))
+        var order: Int64
+        var fails: Bool
+    }
+
+    private struct Refused: JobFailure, CustomStringConvertible {
+        var retry: Retry { .never }
+        var description: String { "the order is refused, on purpose" }
+    }
+
+    /// practice.order: five steps, each of which does something outside and can undo it. Outside is practice_record, where the order's number
+    /// and what was done are unique: a service that heeds idempotency keys.
+    package static func orders(_ pool: Pool) -> Handler {
+        Handler(Order.self) { job, context in
+            @Sendable func outside(_ what: String) async throws {
+                try await Task.sleep(for: .milliseconds(.random(in: 0...10)))
+                _ = try await pool.withConnection { connection throws(PostgresError) in
+                    try await connection.execute(
+                        "insert into practice_record (job, token, what) values ($1, $2, $3) on conflict do nothing",
+                        [.int8(job.order), .text(context.token), .text(what)])
+                }
+                try await Task.sleep(for: .milliseconds(.random(in: 0...10)))
+            }
+            for step in 1...5 {
+                try await context.step("step \(step)", undo: { (number: Int) in try await outside("undid \(number)") })
+                {
+                    try await outside("did \(step)")
+                    return step
+                }
+            }
+            if job.fails { throw Refused() }
+            try await outside("delivered")
+            return .done
+        }
+    }
 }

@@ -60,6 +60,7 @@ extension Invocation {
         let marks = parsed.string("marks").flatMap { PracticeMarks(path: $0) }
         let noting = [
             Practice.marker(marks), Practice.waiter(marks), Practice.recorder(pool), Practice.taker(pool),
+            Practice.orders(pool),
         ]
         let practice = settings.practice ? Practice.handlers + noting : []
         let worker = try await composer.worker(

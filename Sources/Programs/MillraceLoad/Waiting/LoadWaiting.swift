@@ -10,14 +10,15 @@ extension Command {
         ["load", "waiting"],
         summary: "Measure what jobs that wait cost, and how soon they go on",
         discussion: """
-            Four parts. claims: how fast other jobs are drained while many wait for a time, a signal or other jobs, and what \
+            Five parts. claims: how fast other jobs are drained while many wait for a time, a signal or other jobs, and what \
             each of those takes on disk. late: how late jobs go on that are due in one minute. signal: from the call of signal to \
             the job, one at a time. cross: callers send signals and enqueue jobs that wait for them in random order while \
-            workers are killed; the handlers write down what they took, and each signal must have been taken by one job.
+            workers are killed; the handlers write down what they took, and each signal must have been taken by one job. undo: \
+            orders of five steps, half of them refused in the end, while workers are killed; an outside ledger is judged.
             """,
         flags: [
             .repeated(
-                "part", "PART", .choice(["claims", "late", "signal", "cross"]), environment: .none,
+                "part", "PART", .choice(["claims", "late", "signal", "cross", "undo"]), environment: .none,
                 help: "Only this part."),
             .single(
                 "waiters", "N", .integer(1000...20_000_000), environment: .none, fallback: "1000000",
@@ -28,6 +29,9 @@ extension Command {
             .single(
                 "pairs", "N", .integer(1...1_000_000), environment: .none, fallback: "20000",
                 help: "Signals, and jobs that wait for them."),
+            .single(
+                "orders", "N", .integer(10...100_000), environment: .none, fallback: "500",
+                help: "Orders, half of which are undone."),
             .single("tries", "N", .integer(1...10_000), environment: .none, fallback: "200", help: "Signals to time."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,
@@ -53,12 +57,13 @@ private struct WaitingScenario: Sendable {
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
         var bars: [Bar] = []
         var figures: [(String, JSONValue)] = []
-        for part in ["signal", "late", "cross", "claims"] where chosen.isEmpty || chosen.contains(part) {
+        for part in ["signal", "late", "cross", "undo", "claims"] where chosen.isEmpty || chosen.contains(part) {
             invocation.console.note("part \(part)")
             let (more, found) =
                 switch part {
                 case "signal": try await signals(on: connection)
                 case "late": try await late(on: connection)
+                case "undo": try await UndoneOrders(invocation: invocation).run(on: connection)
                 case "cross": try await CrossingSignals(invocation: invocation).run(on: connection)
                 default: try await claims(on: connection)
                 }
