@@ -67,6 +67,7 @@ package enum Schema {
         Script(name: "058_document_choices", bytes: Embedded._058_document_choices),
         Script(name: "059_waiting", bytes: Embedded._059_waiting),
         Script(name: "060_undo", bytes: Embedded._060_undo),
+        Script(name: "061_kind_lines", bytes: Embedded._061_kind_lines),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

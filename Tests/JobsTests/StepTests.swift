@@ -160,6 +160,20 @@ private struct Broken: Error {}
         #expect(memory.names == ["first"])
     }
 
+    @Test func `a step that could not be undone is not done`() async throws {
+        let run = Context(
+            id: 7, kind: "test", queue: "default", attempt: 1, maxAttempts: 20, crashes: 0, enqueuedAt: Date(),
+            claimedAt: Date(), session: 1, number: 8, tenant: nil, tags: [], metadata: nil, takesUndos: false,
+            abilities: Memory().abilities)
+        await #expect(throws: StepError.notUndoable(name: "charge")) {
+            try await run.step("charge", undo: { (_: Int) in }) {
+                Issue.record("it was done")
+                return 1
+            }
+        }
+        #expect(StepError.notUndoable(name: "charge").retry == .never)
+    }
+
     @Test func `a context without abilities says which is missing`() async throws {
         let run = Context(
             id: 7, kind: "test", queue: "default", attempt: 1, maxAttempts: 20, crashes: 0, enqueuedAt: Date(),

@@ -82,6 +82,40 @@ private struct Broken: Error {}
         }
     }
 
+    @Test func `a worker that knows of no undo does not take one, and everybody else sees its kind`() async throws {
+        try await with { order, context, ledger in
+            try await context.step("charge", undo: { (_: Int) in ledger.write("undo") }) { 1 }
+            return .discard("no stock")
+        } _: { bench, client, connection, ledger in
+            _ = try await bench.drain()  // the kind is known
+            let id = try await client.enqueue(Order(id: 7))
+            // Its own run, and none of the worker's: that would go on with the undo.
+            try await connection.run(
+                """
+                select millrace.session_open(1, 'earlier', 'h', 1, '0', null, millrace.register_kinds('{order}', '{null}'), 10, false);
+                select millrace.claim(1, 8, millrace.register_kinds('{order}', '{null}'), array[q.id], array[17], array[0], array[9223372036854775807], array[10], 10, '{}', '{}')
+                  from millrace.queue q where q.name = 'default';
+                select millrace.step_undoable('1-9-\(id)', 'charge', '1');
+                select millrace.cancel(\(id));
+                select millrace.finish(1, array[\(id)], array[9], array[2]::smallint[], array[j.kind], array[j.queue], array[1]::smallint[], array[0]::smallint[],
+                    array[1], '{}', array[9], array[1]) from millrace.job j where j.id = \(id);
+                """)
+            while try await connection.bool("select more from millrace.flows_advance()") {}
+            let undo = try await connection.int("select job from millrace.ready")
+            #expect(
+                try await connection.int(
+                    """
+                    select count(*) from millrace.claim(1, 16, millrace.register_kinds('{order}', '{null}'), (select array_agg(q.id) from millrace.queue q where q.name = 'default'),
+                        array[17], array[0], array[9223372036854775807], array[10], 10, '{}', '{}')
+                    """) == 0)
+            #expect(try await connection.value("select kind from millrace.jobs where id = \(undo)") == "order")
+            #expect(try await connection.column("select millrace.job_ids('ready', null, 'order')") == ["\(undo)"])
+            #expect(try await connection.int("select count(*) from millrace.kind_list() where kind = 'order'") == 1)
+            _ = try await bench.drain()
+            #expect(ledger.lines.value == ["undo"])
+        }
+    }
+
     @Test func `of a job that succeeds nothing is undone, and nothing is left`() async throws {
         try await with { order, context, ledger in
             try await Self.threeSteps(order, context, ledger)

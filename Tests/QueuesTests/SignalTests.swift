@@ -111,7 +111,7 @@ import Testing
         try await withConnection { connection in
             for (call, state) in [
                 ("''", "22023"), ("null", "22023"), ("repeat('x', 129)", "22023"), ("'a', E'\\u0001'", "22023"),
-                ("'a', keep => '0 s'", "22023"), ("'a', id => ''", "22023"),
+                ("'a', keep => '0 s'", "22023"), ("'a', id => ''", "22023"), ("'millrace.approval'", "22023"),
                 ("'a', payload => to_jsonb(repeat('x', 70000))", "53400"),
             ] {
                 let refused = try await connection.refusal(of: "select millrace.signal(\(call))")

@@ -41,7 +41,10 @@ extension Context {
     nonisolated(nonsending) public func step<Value: Codable>(
         _ name: String, undo: (Value) async throws -> Void, _ body: () async throws -> Value
     ) async throws -> Value {
-        guard let planned = self.undo else { return try await step(name, isUndoable: true, body) }
+        guard let planned = self.undo else {
+            guard takesUndos else { throw StepError.notUndoable(name: name) }
+            return try await step(name, isUndoable: true, body)
+        }
         guard let value: Value = try await onRecord(name) else {
             // Undone already, by a run whose end was not recorded.
             if planned.step == name { try await end() }

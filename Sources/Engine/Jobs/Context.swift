@@ -30,6 +30,8 @@ public final class Context: Sendable {
 
     /// What this run undoes; nil: it does its job's work.
     package let undo: Undo?
+    /// Its kind takes jobs that undo steps.
+    let takesUndos: Bool
 
     package let session: Int64
     package let number: Int64
@@ -97,8 +99,9 @@ public final class Context: Sendable {
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
         session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?,
-        undo: Undo? = nil, abilities: Abilities = .unimplemented
+        undo: Undo? = nil, takesUndos: Bool = true, abilities: Abilities = .unimplemented
     ) {
+        self.takesUndos = takesUndos
         self.undo = undo
         self.id = id
         self.kind = kind

@@ -14,13 +14,15 @@ public enum StepError: JobFailure, Equatable, CustomStringConvertible {
     case overlapping(name: String)
     /// Another run has the job, or will have it: nothing was recorded, and this run should stop.
     case leaseLost(name: String)
+    /// The work is not done: handlers of chunks run no undos.
+    case notUndoable(name: String)
     /// The database did not take the record.
     case refused(name: String, reason: String)
 
     /// An error that would come again is not retried.
     public var retry: Retry {
         switch self {
-        case .malformedName, .tooMany, .tooLarge, .unencodable: .never
+        case .malformedName, .tooMany, .tooLarge, .unencodable, .notUndoable: .never
         case .undecodable, .overlapping, .leaseLost, .refused: .usual
         }
     }
@@ -37,6 +39,8 @@ public enum StepError: JobFailure, Equatable, CustomStringConvertible {
         case .undecodable(let name, let reason): "the value on record for step \(name) does not fit: \(reason)"
         case .overlapping(let name): "step \(name) is under way in this run already: names are for one step each"
         case .leaseLost(let name): "the lease is lost: step \(name) is not recorded, and this run is to stop"
+        case .notUndoable(let name):
+            "step \(name) cannot be undone later, so it is not done: its handler takes chunks, and undos run in handlers of one job"
         case .refused(let name, let reason): "step \(name) could not be recorded: \(reason)"
         }
     }

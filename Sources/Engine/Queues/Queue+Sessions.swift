@@ -116,6 +116,17 @@ extension Queue {
         return try one(try one(rows))
     }
 
+    /// A line of these kinds: the same kinds, but for jobs that only workers take that know of them.
+    package static func registerLines(
+        on connection: Connection, _ line: String, of kinds: [String]
+    ) async throws(PostgresError) -> [Int32] {
+        guard !kinds.isEmpty else { return [] }
+        let rows = try await connection.query(
+            "select millrace.register_lines($1, $2)", [.texts(kinds), .text(line)]
+        ) { row throws(PostgresError) in try row.ints(0).map { Int32($0) } }
+        return try one(rows)
+    }
+
     /// Creates the queues that a worker names, so that it can be woken for their first job.
     package static func registerQueues(on connection: Connection, _ names: [String]) async throws(PostgresError) {
         guard !names.isEmpty else { return }

@@ -77,7 +77,10 @@ public final class Worker: Sendable {
     public func handle<Work: Job>(
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {
-        state.withLock { $0.handlers.append(Handler(type, queue: queue, body: body)) }
+        var handler = Handler(type, queue: queue, body: body)
+        handler.takesUndos = true
+        let made = handler
+        state.withLock { $0.handlers.append(made) }
     }
 
     /// Has a job enqueued by the clock. The schedule is made, or changed if it was another, when the worker starts; it outlives the

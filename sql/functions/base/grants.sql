@@ -33,7 +33,7 @@ declare
         'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel',
         'sync_push', 'sync_device_add', 'sync_device_remove', 'sync_devices', 'gateway_begin', 'gateway_end', 'feed_mine', 'feed_position', 'sync_pull', 'sync_push_text'];
     doors_worker text[] := array['signal', 'signals_tell', 'wait', 'step_undoable', 'step_undone', 'approval_list', 'approval_answer', 'enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
-        'register_kinds', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
+        'register_kinds', 'register_lines', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
         'session_close', 'worker_refused', 'leases_held', 'leases_confirm', 'leases_read', 'leases_return', 'cancels', 'heed_cancels', 'maintain', 'queue_list', 'retentions', 'schema_state', 'depths', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'why_queue', 'measures', 'measures_fleet', 'outstanding', 'blocked_count',
         'gates_open', 'slots_sweep', 'slots_mend', 'unique_expire', 'limit_list', 'parked_count',
         'step', 'steps', 'report', 'logs', 'retry_fresh',

@@ -83,7 +83,7 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     the_id int;
 begin
-    select k.id into the_id from millrace.kind k where k.name = the_name;
+    select k.id into the_id from millrace.kind k where k.name = the_name and k.line = '';
     if found then
         return the_id;
     end if;
@@ -91,11 +91,44 @@ begin
         perform millrace.refuse(format('the kind %L is malformed', left(the_name, 60)), 'kind',
             'A kind has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
     end if;
-    insert into millrace.kind (name) values (the_name) on conflict (name) do nothing returning id into the_id;
+    insert into millrace.kind (name) values (the_name) on conflict (name, line) do nothing returning id into the_id;
     if the_id is null then
-        select k.id into strict the_id from millrace.kind k where k.name = the_name;
+        select k.id into strict the_id from millrace.kind k where k.name = the_name and k.line = '';
     end if;
     return the_id;
+end $$;
+
+-- A line of a kind: the same kind to everybody who looks, but its jobs are taken only by workers that have registered the line. Workers of earlier
+-- versions know no lines, so they never take what they would not understand.
+create or replace function millrace.kind_line(the_name text, the_line text) returns int
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+    the_id int;
+begin
+    select k.id into the_id from millrace.kind k where k.name = the_name and k.line = the_line;
+    if found then
+        return the_id;
+    end if;
+    perform millrace.kind_id(the_name);
+    insert into millrace.kind (name, line) values (the_name, the_line) on conflict (name, line) do nothing returning id into the_id;
+    if the_id is null then
+        select k.id into strict the_id from millrace.kind k where k.name = the_name and k.line = the_line;
+    end if;
+    return the_id;
+end $$;
+
+-- All lines of a kind; null: no kind is named.
+create or replace function millrace.kind_ids(the_name text) returns int[]
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select case when the_name is not null then array(select k.id from millrace.kind k where k.name = the_name order by k.id) end
+$$;
+
+-- A worker takes a line of these kinds too. Sorted by name, as in register_kinds.
+create or replace function millrace.register_lines(the_names text[], the_line text) returns int[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.kind_line(g.name, the_line) from (select name from unnest(the_names) name order by name) g;
+    return array(select millrace.kind_line(g.name, the_line) from unnest(the_names) with ordinality g(name, n) order by g.n);
 end $$;
 
 -- Notes that plain jobs of a kind go to a queue which their callers name, for enqueue(). Nobody waits here: while another transaction notes the same,
@@ -109,7 +142,7 @@ begin
         select k.name, q.name, k.id, q.id
           from millrace.kind k
           join millrace.queue q on q.name = the_queue and q.main is null
-         where k.name = the_kind and not k.searchable
+         where k.name = the_kind and k.line = '' and not k.searchable
            for key share of k skip locked                 -- see kind_fields_apply
             on conflict do nothing;
     end if;
@@ -129,12 +162,12 @@ begin
     perform millrace.kind_id(g.name) from (select name from unnest(the_names) name order by name) g;
     perform millrace.queue_id(g.name)
        from (select distinct name from unnest(the_queues || 'default'::text) name where name is not null order by name) g;
-    select array(select k.id from unnest(the_names) with ordinality g(name, n) join millrace.kind k on k.name = g.name order by g.n) into ids;
+    select array(select k.id from unnest(the_names) with ordinality g(name, n) join millrace.kind k on k.name = g.name and k.line = '' order by g.n) into ids;
     fallback := millrace.queue_id('default');
     update millrace.kind k set queue = q.id
       from unnest(the_names, the_queues) g(name, queue)
       join millrace.queue q on q.name = g.queue and q.main is null
-     where k.name = g.name and k.queue is distinct from q.id;
+     where k.name = g.name and k.line = '' and k.queue is distinct from q.id;
     perform millrace.kind_declare(g.name, the_fields -> (g.n - 1)::int, the_redactions -> (g.n - 1)::int)
        from (select x.name, x.n from unnest(the_names) with ordinality x(name, n) order by x.name) g
       where the_fields is not null or the_redactions is not null;

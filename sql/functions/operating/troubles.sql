@@ -41,12 +41,12 @@ create or replace function millrace.top_error(the_queue text, the_kind text) ret
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     queues int[] := millrace.queue_ids(the_queue);
-    kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
+    kind_ids int[] := millrace.kind_ids(the_kind);
     found_one text;
 begin
     select millrace.error_gist(e.error) into found_one
       from (select d.job from unnest(queues) q(id) cross join lateral (
-                select x.job from millrace.timer x where x.attempt > 0 and x.queue = q.id and (the_kind is null or x.kind = kind_id) limit 100) d
+                select x.job from millrace.timer x where x.attempt > 0 and x.queue = q.id and (the_kind is null or x.kind = any (kind_ids)) limit 100) d
              limit 100) w
      cross join lateral (
         select h.error from millrace.history h where h.id = w.job and h.outcome in (4, 7) order by h.finished desc limit 1) e
@@ -58,7 +58,7 @@ begin
                 (select h.queue, h.kind, h.error, h.finished from millrace.history h where h.outcome = 4 and h.outcome <> 1 order by h.id desc limit 1000)
                 union all
                 (select h.queue, h.kind, h.error, h.finished from millrace.history h where h.outcome = 7 and h.outcome <> 1 order by h.id desc limit 1000)) f
-         where f.queue = any (queues) and (the_kind is null or f.kind = kind_id) and f.finished > millrace.now() - interval '1 hour'
+         where f.queue = any (queues) and (the_kind is null or f.kind = any (kind_ids)) and f.finished > millrace.now() - interval '1 hour'
          group by 1 order by count(*) desc, 1 limit 1;
     end if;
     return found_one;

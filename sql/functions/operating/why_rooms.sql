@@ -196,7 +196,7 @@ declare
 begin
     select s.name into one
       from (select x.name, x.queue, x.kind, x.paused_at, x.problem from millrace.schedule x order by x.id limit 5000) s
-      left join millrace.kind k on k.name = s.kind left join millrace.queue q on q.id = k.queue
+      left join millrace.kind k on k.name = s.kind and k.line = '' left join millrace.queue q on q.id = k.queue
      where (s.paused_at is not null or s.problem is not null) and coalesce(s.queue, q.name, 'default') = the_queue
      order by s.problem is not null desc, s.name limit 1;
     return case when found then millrace.why_schedule(one) end;

@@ -10,7 +10,7 @@ language sql stable as $$
     select h.* from millrace.history h
      where h.outcome = 3 and h.outcome <> 1 and h.id < coalesce(after, 9223372036854775807)
        and (the_queue is null or h.queue = any ((select millrace.queue_ids(the_queue))::int[]))
-       and (the_kind is null or h.kind = (select k.id from millrace.kind k where k.name = the_kind))
+       and (the_kind is null or h.kind = any ((select millrace.kind_ids(the_kind))::int[]))
        and (since is null or h.finished >= since) and (until is null or h.finished < until)
        and (the_error is null or position(lower(the_error) in lower(h.error)) > 0)
        and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))

@@ -59,7 +59,7 @@ declare
         tags, metadata, options, caller => enqueue_fully.caller)).id;
 begin
     if plain_lane is not null and queue is not null and not args ? '$millrace' and enqueue_fully.caller = current_user
-       and not (select k.searchable from millrace.kind k where k.name = enqueue_fully.kind) then
+       and not (select k.searchable from millrace.kind k where k.name = enqueue_fully.kind and k.line = '') then
         perform millrace.route_keep(kind, queue);
     end if;
     return new_id;
@@ -171,7 +171,7 @@ begin
       left join millrace.queue d on d.id = k.queue
       left join millrace.queue q on q.name = coalesce(the_queue, d.name, 'default') and coalesce(q.tenant, '') = coalesce(the_tenant, '')
                                 and q.keyed = (the_limit_key is not null)
-     where k.name = the_kind;
+     where k.name = the_kind and k.line = '';
     if not found then
         kind_id := millrace.kind_id(the_kind);
         queue_name := coalesce(the_queue, 'default');
@@ -366,7 +366,7 @@ begin
             for one, n in
                 select j.value, j.ordinality
                   from jsonb_array_elements(jobs) with ordinality j
-                  left join millrace.kind k on k.name = j.value ->> 'kind'
+                  left join millrace.kind k on k.name = j.value ->> 'kind' and k.line = ''
                   left join millrace.queue q on q.id = k.queue
                  cross join lateral (
                     select coalesce(j.value #>> '{options,unique_scope}', 'kind') as scope, coalesce(j.value ->> 'queue', q.name, 'default') as queue) s
@@ -418,7 +418,7 @@ begin
                k.id as kind, k.searchable, q.id as queue, g.priority * 4 + 1 as lane, millrace.key_gate(g.limit_key, null) as gate,
                coalesce(g.run_at > t, false) as is_later
           from given g
-          join millrace.kind k on k.name = g.one ->> 'kind'
+          join millrace.kind k on k.name = g.one ->> 'kind' and k.line = ''
           left join millrace.queue d on d.id = k.queue
           join millrace.queue q on q.name = coalesce(g.one ->> 'queue', d.name, 'default') and coalesce(q.tenant, '') = coalesce(g.tenant, '')
                                and q.keyed = (g.limit_key is not null)

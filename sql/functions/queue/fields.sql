@@ -100,7 +100,7 @@ begin
     perform millrace.check_paths(new_fields, 'searchable', false);
     perform millrace.check_paths(new_redactions, 'redacted', true);
     select k.id, coalesce(k.fields_declared, '{}') as fields, coalesce(k.redactions_declared, '{}') as redactions into strict old
-      from millrace.kind k where k.name = the_name;
+      from millrace.kind k where k.name = the_name and k.line = '';
     if not old.redactions @> new_redactions then
         update millrace.kind k set redactions_declared = case when cardinality(u.all_paths) > 64 then new_redactions else u.all_paths end
           from (select array(select unnest(old.redactions) union select unnest(new_redactions) order by 1) as all_paths) u
@@ -142,7 +142,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
            case when k.fields_set is not null then 'operator' when k.fields_declared is not null then 'program' end,
            array(select unnest(coalesce(k.redactions_declared, '{}')) union select unnest(coalesce(k.redactions_set, '{}')) order by 1),
            coalesce(k.redactions_set, '{}')
-      from millrace.kind k left join millrace.queue q on q.id = k.queue order by k.name
+      from millrace.kind k left join millrace.queue q on q.id = k.queue where k.line = '' order by k.name
 $$;
 
 -- A page of the jobs of a kind whose field has this value, newest first. complete: false while older jobs are still being indexed. What

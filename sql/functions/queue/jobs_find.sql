@@ -16,7 +16,7 @@ declare
     -- By queue where the state's table has an index for it.
     narrow text := case when the_state = 'ready' then the_queue end;
     lines int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
-    kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
+    kind_ids int[] := millrace.kind_ids(the_kind);
     state text := case when the_state = 'retrying' then 'scheduled' else the_state end;
     needs_run boolean := the_state in ('dead', 'retrying') or the_error is not null or the_group is not null or since is not null or until is not null;
     batch bigint[];
@@ -38,7 +38,7 @@ begin
         select g.* into failure from millrace.failure_group g where g.id = the_group;
         next := least(coalesce(next, 9223372036854775807), failure.hi + 1);
     end if;
-    if lines = '{}' or (the_kind is not null and kind_id is null) or (the_group is not null and failure.id is null) then
+    if lines = '{}' or kind_ids = '{}' or (the_group is not null and failure.id is null) then
         next := null;
         return;
     end if;
@@ -57,7 +57,7 @@ begin
               left join lateral (
                 select h.queue, h.kind, h.outcome, h.finished, h.error from millrace.history h
                  where needs_run and h.id = b.id and (h.error is not null or h.outcome = 3) order by h.finished desc limit 1) h on true
-             where (lines is null or coalesce(j.queue, h.queue) = any (lines)) and (kind_id is null or coalesce(j.kind, h.kind) = kind_id)
+             where (lines is null or coalesce(j.queue, h.queue) = any (lines)) and (kind_ids is null or coalesce(j.kind, h.kind) = any (kind_ids))
                and (the_tag is null or the_tag = any (j.tags)) and (the_tenant is null or j.tenant = the_tenant)
                and (the_unique is null or j.unique_key = the_unique) and (the_limit_key is null or j.limit_key = the_limit_key)
                and (the_group is null or millrace.failure_is_of(failure, coalesce(j.kind, h.kind), h.error))

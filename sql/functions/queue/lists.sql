@@ -49,18 +49,18 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     queue_ids int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
-    kind_id int := (select k.id from millrace.kind k where k.name = the_kind);
+    kind_ids int[] := millrace.kind_ids(the_kind);
     top bigint := coalesce(after, 9223372036854775807);
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
     end if;
-    if queue_ids = '{}' or (the_kind is not null and kind_id is null) then
+    if queue_ids = '{}' or kind_ids = '{}' then
         return;
     end if;
     case the_state
     when 'ready' then
-        if queue_ids is null and kind_id is null and the_tag is null then
+        if queue_ids is null and kind_ids is null and the_tag is null then
             return query
             select x.job from (
                 select n as job from millrace.ready_newest(top, page) n
@@ -75,7 +75,7 @@ begin
             select f.job from millrace.queue q cross join generate_series(0, 39) lanes(lane) cross join lateral (
                 select r.job from millrace.ready r
                  where r.queue = q.id and r.lane = lanes.lane and r.seq < top and r.seq = r.job
-                   and (kind_id is null or r.kind = kind_id)
+                   and (kind_ids is null or r.kind = any (kind_ids))
                    and (the_tag is null or exists (select from millrace.job j where j.id = r.job and the_tag = any (j.tags)))
                  order by r.seq desc limit page) f
              where queue_ids is null or q.id = any (queue_ids)
@@ -83,27 +83,27 @@ begin
             -- moved rows have an index of their own.
             select r.job from millrace.ready r
              where r.seq <> r.job and r.job < top
-               and (queue_ids is null or r.queue = any (queue_ids)) and (kind_id is null or r.kind = kind_id)
+               and (queue_ids is null or r.queue = any (queue_ids)) and (kind_ids is null or r.kind = any (kind_ids))
                and (the_tag is null or exists (select from millrace.job j where j.id = r.job and the_tag = any (j.tags)))
              order by r.job desc limit page)
             union all (
             select p.job from millrace.parked p
              where p.job < top
-               and (queue_ids is null or p.queue = any (queue_ids)) and (kind_id is null or p.kind = kind_id)
+               and (queue_ids is null or p.queue = any (queue_ids)) and (kind_ids is null or p.kind = any (kind_ids))
                and (the_tag is null or exists (select from millrace.job j where j.id = p.job and the_tag = any (j.tags)))
              order by p.job desc limit page)) x
          order by x.job desc limit page;
     when 'scheduled' then
         return query
         select d.job from millrace.timer d
-         where d.job < top and (queue_ids is null or d.queue = any (queue_ids)) and (kind_id is null or d.kind = kind_id)
+         where d.job < top and (queue_ids is null or d.queue = any (queue_ids)) and (kind_ids is null or d.kind = any (kind_ids))
            and (the_tag is null or exists (select from millrace.job j where j.id = d.job and the_tag = any (j.tags)))
          order by d.job desc limit page;
     when 'waiting' then                                   -- not a state of its own: scheduled or blocked, in the middle of its work
         return query
         select w.job from millrace.wait w
           join millrace.job j on j.id = w.job
-         where w.job < top and (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
+         where w.job < top and (queue_ids is null or j.queue = any (queue_ids)) and (kind_ids is null or j.kind = any (kind_ids))
            and (the_tag is null or the_tag = any (j.tags))
            and (exists (select from millrace.timer d where d.job = w.job and d.due = w.place)
                 or w.what = 3 and exists (select from millrace.blocked b where b.job = w.job))
@@ -113,7 +113,7 @@ begin
         select u.id from millrace.lease l
          cross join lateral unnest(l.ids) u(id)
           join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
-         where u.id < top and (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
+         where u.id < top and (queue_ids is null or j.queue = any (queue_ids)) and (kind_ids is null or j.kind = any (kind_ids))
            and (the_tag is null or the_tag = any (j.tags))
            and not exists (select from millrace.history h
                             where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = u.id
@@ -123,21 +123,21 @@ begin
         return query
         select h.id from millrace.history h
          where h.outcome = 1 and h.id < top
-           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_id is null or h.kind = kind_id)
+           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_ids is null or h.kind = any (kind_ids))
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'cancelled' then                                 -- the outcome as a constant: the index of the few names it
         return query
         select h.id from millrace.history h
          where h.outcome = 2 and h.outcome <> 1 and h.id < top
-           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_id is null or h.kind = kind_id)
+           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_ids is null or h.kind = any (kind_ids))
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'dead' then
         return query
         select h.id from millrace.history h
          where h.outcome = 3 and h.outcome <> 1 and h.id < top
-           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_id is null or h.kind = kind_id)
+           and (queue_ids is null or h.queue = any (queue_ids)) and (kind_ids is null or h.kind = any (kind_ids))
            and (the_tag is null or exists (select from millrace.job j where j.id = h.id and the_tag = any (j.tags)))
          order by h.id desc limit page;
     when 'blocked' then
@@ -147,7 +147,7 @@ begin
             union all
             (select b.job from millrace.blocked b where b.job < top order by b.job desc)) w
           join millrace.job j on j.id = w.job
-         where (queue_ids is null or j.queue = any (queue_ids)) and (kind_id is null or j.kind = kind_id)
+         where (queue_ids is null or j.queue = any (queue_ids)) and (kind_ids is null or j.kind = any (kind_ids))
            and (the_tag is null or the_tag = any (j.tags))
          order by w.job desc limit page;
     else

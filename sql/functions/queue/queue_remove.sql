@@ -6,7 +6,7 @@ begin
     when 'queue' then
         return query select q.name from millrace.queue q where q.main is null order by q.name limit 10000;
     when 'kind' then
-        return query select k.name from millrace.kind k order by k.name limit 10000;
+        return query select k.name from millrace.kind k where k.line = '' order by k.name limit 10000;
     when 'provider' then
         return query
         select c.provider from millrace.provider_circuit c union select s.provider from millrace.provider_seen s order by 1 limit 10000;
@@ -52,7 +52,7 @@ begin
     if found then
         return format('the schedule %s enqueues into it', name);
     end if;
-    select k.name into name from millrace.kind k where k.queue = any (lines) order by k.name limit 1;
+    select k.name into name from millrace.kind k where k.queue = any (lines) and k.line = '' order by k.name limit 1;
     if found then
         return format('jobs of kind %s go there', name);
     end if;

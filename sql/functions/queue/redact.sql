@@ -76,7 +76,7 @@ begin
     words := '{}'; ends := '{}'; starts := '{}';
     for path in
         select n from unnest(names) n where n like '%.%' or n = '*'
-        union select unnest(coalesce(k.redactions_declared, '{}') || coalesce(k.redactions_set, '{}')) from millrace.kind k where k.name = the_kind
+        union select unnest(coalesce(k.redactions_declared, '{}') || coalesce(k.redactions_set, '{}')) from millrace.kind k where k.name = the_kind and k.line = ''
     loop
         steps := string_to_array(regexp_replace(path, '^([*][.])+', ''), '.');    -- at any depth it is anyway
         starts := starts || (cardinality(words) + 1);

@@ -11,6 +11,9 @@ begin
     if the_name is null or length(the_name) not between 1 and millrace.most('name') or the_name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the name of a signal has 1 to 128 characters and no control characters', 'name');
     end if;
+    if the_name like 'millrace.%' then
+        perform millrace.refuse('names of signals that begin with millrace. are Millrace''s own', 'name', 'Call it something else; approvals are answered with approval_answer.');
+    end if;
     if the_key is null or length(the_key) > millrace.most('unique_key') or the_key ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the key of a signal has at most 512 characters and no control characters', 'key');
     end if;

@@ -1,5 +1,6 @@
 -- Compensation: a step says how it is undone. If its job dies or is cancelled, the undos run as jobs of their own, the last step's first. Such
 -- a job has the kind and the arguments of the other: its run goes through the handler to that step, with what is on record, and does the undo.
+-- It is in a line of its kind, because a worker that knows of no undo would do the job's work again.
 
 -- Records a step as step does, and plans its undo in the same transaction.
 create or replace function millrace.step_undoable(token text, name text, value jsonb default 'null') returns jsonb
@@ -22,9 +23,9 @@ begin
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
     new_job := nextval('millrace.seq');
     insert into millrace.job (id, kind, queue, lane, enqueued_at, args, owner, tenant, tags, metadata, options)
-    select new_job, j.kind, j.queue, j.lane, millrace.now(), j.args, j.owner, j.tenant, j.tags, j.metadata,
+    select new_job, millrace.kind_line(k.name, 'undo'), j.queue, j.lane, millrace.now(), j.args, j.owner, j.tenant, j.tags, j.metadata,
            jsonb_build_object('undo', jsonb_build_object('job', the_job, 'step', the_step))
-      from millrace.job j where j.id = the_job;
+      from millrace.job j join millrace.kind k on k.id = j.kind where j.id = the_job;
     -- It ends before the undos of earlier steps begin.
     insert into millrace.edge (pred, succ) select new_job, u.undo_job from millrace.undo u where u.job = the_job;
     insert into millrace.edge (pred, succ) values (the_job, new_job);

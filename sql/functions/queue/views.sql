@@ -254,7 +254,7 @@ create or replace view millrace.queues as select * from millrace.depths();
 
 create or replace view millrace.workers as
 select s.name as worker, s.host, s.pid, s.version, b.state, s.started_at, b.at as beat_at, s.slots, b.running, b.waiting, b.stuck,
-       coalesce(s.queues, '{}') as queues, array(select k.name from millrace.kind k where k.id = any (s.kinds) order by 1) as kinds,
+       coalesce(s.queues, '{}') as queues, array(select distinct k.name from millrace.kind k where k.id = any (s.kinds) order by 1) as kinds,
        s.direct, to_hex(s.id) as session
   from millrace.session s join millrace.beat b on b.session = s.id;
 

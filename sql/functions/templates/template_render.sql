@@ -39,7 +39,7 @@ begin
     if template_render.caller is distinct from current_user and not millrace.is_staff(template_render.caller) then
         -- Before anything is said of a template.
         perform millrace.check_client(the_kind, coalesce(template_render.queue,
-            (select q.name from millrace.kind k join millrace.queue q on q.id = k.queue where k.name = the_kind), 'default'), template_render.caller);
+            (select q.name from millrace.kind k join millrace.queue q on q.id = k.queue where k.name = the_kind and k.line = ''), 'default'), template_render.caller);
     end if;
     perform millrace.template_check_name(template_render.template, coalesce(template_render.locale, 'en'));
     if jsonb_typeof(template_render.data) is distinct from 'object' then

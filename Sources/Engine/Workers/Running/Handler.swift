@@ -16,6 +16,8 @@ package struct Handler: Sendable {
     /// The paths of arguments that can be searched, and of those that are hidden; nil: it says nothing.
     package var searchable: [String]?
     package var redacted: [String]?
+    /// It also takes jobs that undo a step of another.
+    package var takesUndos = false
     /// Runs one job, by itself.
     package var body: Body
     /// nil: every job runs by itself.

@@ -92,7 +92,8 @@ final class Running: Sendable {
             maxAttempts: job.maxAttempts.map { Int($0) } ?? kind?.handler.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: session, number: job.number, tenant: job.tenant,
-            tags: job.tags, metadata: job.metadata, undo: options?.undo, abilities: abilities)
+            tags: job.tags, metadata: job.metadata, undo: options?.undo, takesUndos: kind?.handler.takesUndos ?? false,
+            abilities: abilities)
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout,
             whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)

@@ -75,8 +75,7 @@ extension SessionKeeping {
             for schedule in options.schedules { _ = try await Queue.setSchedule(schedule, on: connection) }
             return kinds
         }
-        let worked = running.handlers.map { WorkedKind(handler: $0, chunkRunner: running.chunkRunners[$0.kind]) }
-        catalog.set(kinds: Dictionary(zip(known, worked), uniquingKeysWith: { first, _ in first }))
+        catalog.set(kinds: known)
         try await catalog.refresh()
         let direct = try await hears()
         // Before the first claim: a worker that could not open these would hold jobs that it cannot end.
@@ -98,16 +97,19 @@ extension SessionKeeping {
     }
 
     /// Makes names known one by one: who held some and waited for others could meet a caller who names them the other way round, and that one would fail.
-    private func register(on connection: Connection) async throws(PostgresError) -> [Int32] {
+    private func register(on connection: Connection) async throws(PostgresError) -> [Int32: WorkedKind] {
         for queue in Set(options.queues.map(\.name) + running.handlers.compactMap(\.queue) + ["default"]).sorted() {
             try await Queue.registerQueues(on: connection, [queue])
         }
-        var kinds: [Int32] = []
+        var kinds: [Int32: WorkedKind] = [:]
         for handler in running.handlers {
-            kinds.append(
-                try await Queue.registerKind(
-                    on: connection, handler.kind, queue: handler.queue, searchable: handler.searchable,
-                    redacted: handler.redacted))
+            let worked = WorkedKind(handler: handler, chunkRunner: running.chunkRunners[handler.kind])
+            let id = try await Queue.registerKind(
+                on: connection, handler.kind, queue: handler.queue, searchable: handler.searchable,
+                redacted: handler.redacted)
+            kinds[id] = worked
+            guard handler.takesUndos else { continue }
+            for id in try await Queue.registerLines(on: connection, "undo", of: [handler.kind]) { kinds[id] = worked }
         }
         return kinds
     }
