@@ -16,10 +16,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from archive import Judge  # noqa: E402
 
 ENDINGS = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".jp2"}
+patience = 120  # seconds for each program; see --seconds
 
 
-def run(*words, seconds=120):
-    return subprocess.run(words, capture_output=True, text=True, timeout=seconds, errors="replace")
+def run(*words):
+    return subprocess.run(words, capture_output=True, text=True, timeout=patience, errors="replace")
 
 
 def pages(path):
@@ -29,11 +30,11 @@ def pages(path):
 
 def drawn(path, page, folder):
     name = os.path.join(folder, "drawn")
-    run("pdftoppm", "-scale-to", "1000", "-gray", "-cropbox", "-f", str(page), "-l", str(page), "-singlefile", path, name)
     try:
+        run("pdftoppm", "-scale-to", "1000", "-gray", "-cropbox", "-f", str(page), "-l", str(page), "-singlefile", path, name)
         return Image.open(name + ".pgm").copy()
-    except OSError:
-        return None
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # poppler does not draw it, whatever it is
     finally:
         if os.path.exists(name + ".pgm"):
             os.unlink(name + ".pgm")
@@ -100,14 +101,17 @@ def check(path, options, folder):
 
 
 def main():
+    global patience
     parser = argparse.ArgumentParser()
     parser.add_argument("--tool", required=True)
     parser.add_argument("--models", default="/usr/share/tesseract-ocr/5/tessdata")
     parser.add_argument("--choices", default="{}")
     parser.add_argument("--most", type=int)
+    parser.add_argument("--seconds", type=float, default=patience)
     parser.add_argument("--tolerance", type=float, default=6)
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
+    patience = options.seconds
     files = sorted(
         str(path) for folder in options.directories
         for path in ([pathlib.Path(folder)] if os.path.isfile(folder) else pathlib.Path(folder).rglob("*"))
@@ -115,7 +119,9 @@ def main():
     if options.most and len(files) > options.most:
         files = [files[at * len(files) // options.most] for at in range(options.most)]
     totals = {"right": 0, "wrong": 0, "refused": 0}
-    for path in files:
+    for at, path in enumerate(files):
+        if at and at % 100 == 0:
+            print(f"{at} of {len(files)}: {totals}", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
                 verdict, words = check(path, options, folder)

@@ -36,7 +36,8 @@ final class LedgerChaos: Sendable {
             switch broken {
             case .noTokenCheck: Self.weights + [(.freeze, 120)]
             case .noSweep: [(.transaction, 3), (.locks, 1)]
-            case .finishBeforeEffect, .earlyRescue, nil: Self.weights + (world.disk == nil ? [] : [(.disk, 2)])
+            case .finishBeforeEffect, .earlyRescue, .signalTwice, .signalLost, nil:
+                Self.weights + (world.disk == nil ? [] : [(.disk, 2)])
             }
         weights = only.isEmpty ? usual : usual.filter { only.contains($0.0.rawValue) }
         longFreezes = broken == .noTokenCheck ? 0.9 : 0.4
@@ -160,13 +161,16 @@ final class LedgerChaos: Sendable {
         case .locks:
             let seconds = Double.random(in: 0.3...4, using: &random)
             note(kind, for: seconds + 1)
-            let table = ["ready", "lease", "history", "timer", "job"].randomElement(using: &random) ?? "ready"
+            let table =
+                ["ready", "lease", "history", "timer", "job", "wait", "signal"].randomElement(using: &random) ?? "ready"
             try await withDatabase { connection in
                 try await connection.execute("begin")
                 switch table {
                 case "ready": try await connection.execute("lock table millrace.ready in share mode")
                 case "lease": try await connection.execute("select from millrace.lease limit 5 for update")
                 case "history": try await connection.execute("lock table millrace.history in share mode")
+                case "wait": try await connection.execute("lock table millrace.wait in share mode")
+                case "signal": try await connection.execute("lock table millrace.signal in share mode")
                 case "timer": try await connection.execute("lock table millrace.timer in share mode")
                 default: try await connection.execute("lock table millrace.job in share mode")
                 }

@@ -13,6 +13,7 @@ struct LedgerChecker: Sendable {
     var limit = 3
     /// The times for which the schedule made jobs, two seconds apart.
     var ticks: [Double] = []
+    var signals: [LedgerSignal] = []
 
     struct Finding: Sendable, Equatable {
         var rule: String
@@ -78,6 +79,8 @@ struct LedgerChecker: Sendable {
         limits(known, byJob, find)
         keys(known, byJob, find)
         flows(byJob, find)
+        waits(byJob, written, find)
+        undos(written, find)
         for (one, next) in zip(ticks.sorted(), ticks.sorted().dropFirst()) where next - one != 2 {
             find("a schedule fires once for each time", "\(next - one) s after \(one)")
         }
@@ -115,13 +118,13 @@ struct LedgerChecker: Sendable {
         for run in runs where run.outcome == 7 && !isExplained(run) {
             find("each further run is explained", "taken from a worker that nothing had happened to: \(spell(runs))")
         }
-        if job.state == "dead", !runs.contains(where: { $0.outcome == 7 }) {
+        if job.state == "dead", job.order?.refused != true || job.isUndo, !runs.contains(where: { $0.outcome == 7 }) {
             find("an end is explained by history", "dead, and never lost: \(spell(runs))")
         }
 
         let effects = Set(written.filter { $0.what == "effect" }.map(\.token))
         if let accepted = finals.first, accepted.outcome == 1 {
-            if !effects.contains(accepted.token) { find("an accepted end had its effect", spell(runs)) }
+            if !effects.contains(accepted.token), !job.isUndo { find("an accepted end had its effect", spell(runs)) }
             verdict.spentEffects += effects.subtracting([accepted.token]).count
         }
         let ended = Set(runs.map(\.token))
@@ -256,6 +259,7 @@ struct LedgerChecker: Sendable {
         case 5: "snooze"
         case 6: "handed back"
         case 7: "crash or lost lease"
+        case 8: "wait"
         default: "unexplained"
         }
     }

@@ -9,6 +9,7 @@ struct LedgerProducer: Sendable {
     let options: ConnectionOptions
     let rate: Int
     let numbers: LedgerNumbers
+    let signals: LedgerSignals
 
     /// Until the time is over; returns what it knows.
     func run(seed: UInt64, until end: ContinuousClock.Instant) async throws -> [LedgerIntent] {
@@ -17,7 +18,9 @@ struct LedgerProducer: Sendable {
         var connection: Connection?
         let began = ContinuousClock.now
         var made = 0
-        while ContinuousClock.now < end {
+        var owed: [LedgerSignal] = []
+        // What jobs wait for is sent even after the time.
+        while ContinuousClock.now < end || (!owed.isEmpty && ContinuousClock.now < end + .seconds(120)) {
             let ahead = Double(made) / Double(rate) - began.duration(to: .now) / .seconds(1)
             if ahead > 0 { try await Task.sleep(for: .seconds(min(ahead, 1))) }
             let shape = random.pick(Self.weights) ?? .plain
@@ -30,11 +33,23 @@ struct LedgerProducer: Sendable {
                 continue
             }
             guard let open = connection else { continue }
+            do {
+                try await pay(&owed, on: open, &random)
+            } catch {
+                guard error.isOutage || error.outcomeUnknown else { throw Failure("a signal was refused: \(error)") }
+                await open.close()
+                connection = nil
+                continue
+            }
+            guard ContinuousClock.now < end else {
+                try await Task.sleep(for: .milliseconds(20))
+                continue
+            }
             var intent = LedgerIntent(
                 shape: shape, numbers: numbers.take(count), ids: [], outcome: .unknown, called: LedgerClock.now(),
                 answered: .infinity)
             do {
-                try await call(&intent, on: open, &random)
+                try await call(&intent, &owed, on: open, &random)
             } catch let error as PostgresError {
                 if !error.isOutage, !error.outcomeUnknown, error != .cancelled {
                     throw Failure("a producer was refused: \(error)")
@@ -54,11 +69,13 @@ struct LedgerProducer: Sendable {
         (.plain, 20), (.delayed, 8), (.failing, 8), (.snoozing, 5), (.steps, 8), (.unique, 10), (.limited, 12),
         (.flow, 6), (.fan, 4), (.cancelled, 6), (.rolledBack, 6), (.late, 4),
         (.deleted, 6), (.successor, 4),
+        (.sleeping, 5), (.signalled, 10), (.timed, 8), (.asking, 4), (.parent, 4), (.order, 8),
     ]
 
-    private func call(_ intent: inout LedgerIntent, on connection: Connection, _ random: inout LedgerRandom)
-        async throws
-    {
+    private func call(
+        _ intent: inout LedgerIntent, _ owed: inout [LedgerSignal], on connection: Connection,
+        _ random: inout LedgerRandom
+    ) async throws {
         switch intent.shape {
         case .plain:
             // The ids are known by their first and last alone, and others draw from the same sequence: found by number later.
@@ -109,6 +126,8 @@ struct LedgerProducer: Sendable {
             intent.wasCancelled = LedgerClock.now() < due - 5
         case .deleted: try await delete(&intent, on: connection)
         case .successor: try await cancelSuccessor(&intent, on: connection)
+        case .sleeping, .signalled, .timed, .asking, .parent, .order:
+            try await enqueueWaiting(&intent, &owed, on: connection, &random)
         case .rolledBack:
             intent.outcome = .rolledBack
             try await connection.execute("begin")
@@ -164,15 +183,17 @@ struct LedgerProducer: Sendable {
         intent.ids = (holder + next + last).map(\.id)
     }
 
-    private func enqueue(
-        _ numbers: ClosedRange<Int>, args: [String: JSONValue] = [:], extra: [String: JSONValue] = [:],
-        on connection: Connection
+    func enqueue(
+        _ numbers: ClosedRange<Int>, kind: String = LedgerWork.kind, args: [String: JSONValue] = [:],
+        extra: [String: JSONValue] = [:], on connection: Connection
     ) async throws -> [Int64] {
-        try await insert(numbers.map { job($0, args: args, extra: extra) }, on: connection).map(\.id)
+        try await insert(numbers.map { job($0, kind: kind, args: args, extra: extra) }, on: connection).map(\.id)
     }
 
-    private func job(_ n: Int, args: [String: JSONValue], extra: [String: JSONValue]) -> JSONValue {
-        var fields = [JSONValue.Member(key: "kind", value: .string(LedgerWork.kind))]
+    private func job(
+        _ n: Int, kind: String = LedgerWork.kind, args: [String: JSONValue], extra: [String: JSONValue]
+    ) -> JSONValue {
+        var fields = [JSONValue.Member(key: "kind", value: .string(kind))]
         fields.append(
             .init(
                 key: "args",

@@ -7,6 +7,10 @@ struct LedgerIntent: Sendable {
         case late = "committed late"
         /// Deleted as soon as they exist, beside the claims for them.
         case deleted
+        /// These wait in the middle: for a time, for a signal of a shared key, for one with a timeout, for an answer, for jobs of their own.
+        case sleeping, signalled, timed, asking, parent = "with children"
+        /// Three steps, which are undone if it does not succeed.
+        case order
         /// A unique key's successor, cancelled, and a job that waits for its end.
         case successor
 
@@ -73,7 +77,7 @@ struct LedgerRun: Sendable {
     var token: LedgerToken
     var started: Double
     var finished: Double
-    /// 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released, 7 crashed.
+    /// 1 succeeded, 2 cancelled, 3 dead, 4 retried, 5 snoozed, 6 released, 7 crashed, 8 waits.
     var outcome: Int
     var attempt: Int
 }
@@ -86,6 +90,10 @@ struct LedgerJob: Sendable {
     var key: String?
     var limitKey: String?
     var state: String
+    var wait: LedgerWait?
+    var order: LedgerOrder?
+    /// It undoes a step of another job with the same arguments.
+    var isUndo = false
 }
 
 /// Something done to the system, and to whom.

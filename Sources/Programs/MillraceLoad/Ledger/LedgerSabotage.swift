@@ -7,6 +7,15 @@ enum LedgerSabotage {
         switch broken {
         case .noTokenCheck: try await takeAwayTokenCheck(on: connection)
         case .noSweep: try await takeAwaySweep(on: connection)
+        case .signalTwice:
+            try await replace(
+                "update millrace.signal x set state = 2, taken_by = the_job where x.seq = s.seq;", with: "null;",
+                in: "signal_take", on: connection)
+        case .signalLost:
+            // One that nobody waits for yet is not kept.
+            try await replace(
+                "update millrace.signal x set state = 1 where", with: "update millrace.signal x set state = 2 where",
+                in: "signals_tell", on: connection)
         case .finishBeforeEffect, .earlyRescue, nil: break
         }
     }

@@ -39,6 +39,8 @@ enum LedgerBreak: String, CaseIterable {
     case finishBeforeEffect = "finish-before-effect"
     case noSweep = "no-sweep"
     case earlyRescue = "early-rescue"
+    case signalTwice = "signal-twice"
+    case signalLost = "signal-lost"
 }
 
 /// The handlers of a worker under the ledger. Everything that a run does is recorded in ledger.entry, in its own transaction, with the
@@ -61,6 +63,8 @@ struct LedgerHandlers: Sendable {
                 try await write("began", context)
                 return try await effect(context)
             },
+            Handler(LedgerWait.self) { job, context in try await wait(job, context) },
+            Handler(LedgerOrder.self) { job, context in try await order(job, context) },
         ]
     }
 
@@ -86,7 +90,7 @@ struct LedgerHandlers: Sendable {
         return try await effect(context)
     }
 
-    private func effect(_ context: Context) async throws -> Verdict {
+    func effect(_ context: Context) async throws -> Verdict {
         if broken == .finishBeforeEffect {
             Task {  // meant to be too late: that is what is broken
                 try await Task.sleep(for: .milliseconds(300))
@@ -99,7 +103,7 @@ struct LedgerHandlers: Sendable {
     }
 
     /// Retries while the database is away: the ledger must not miss what was done.
-    private func write(_ what: String, _ context: Context) async throws {
+    func write(_ what: String, _ context: Context) async throws {
         try await persist { connection throws(PostgresError) in
             try await connection.execute(
                 "insert into ledger.entry (job, token, what) values ($1, $2, $3)",

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Jobs
 import MillraceCommand
 import Postgres
@@ -11,7 +12,8 @@ extension Command {
         discussion: """
             Starts a Postgres, a proxy, a pooler and four workers of its own and enqueues jobs of every shape: \
             plain, delayed, failing, snoozing, with steps, unique, limited, in flows, fanned out, cancelled, rolled \
-            back, committed late, from a schedule. Meanwhile it kills and freezes workers, cuts and stalls \
+            back, committed late, from a schedule; jobs that sleep, wait for signals, answers and children, and orders \
+            that are undone. Meanwhile it kills and freezes workers, cuts and stalls \
             connections, drops their traffic, ends back ends, uses up all connections, holds locks and snapshots, \
             fills the disk and stops Postgres. Each run of a job writes what it does into a separate table. At the \
             end a checker compares that table, the producers' own record and history. Exit 1 if it finds a \
@@ -106,6 +108,10 @@ private struct LedgerScenario: Sendable {
         world.startWorkers()
         let chaos = LedgerChaos(world: world, broken: broken, only: Set(invocation.parsed.list("only")))
         let numbers = LedgerNumbers()
+        let signals = LedgerSignals()
+        // Ends with the scenario, cancelled below.
+        let answering = Task { await LedgerAnswerer(options: world.straight).run() }
+        defer { answering.cancel() }
         let end = ContinuousClock.now + .seconds(minutes * 60)
         let rate = parsed("rate", 600)
         let live = invocation.console.live()
@@ -131,7 +137,8 @@ private struct LedgerScenario: Sendable {
         var checker = LedgerChecker()
         checker.intents = try await withThrowingTaskGroup(of: [LedgerIntent].self) { group in
             for number in 0..<3 {
-                let producer = LedgerProducer(options: world.straight, rate: max(1, rate / 3), numbers: numbers)
+                let producer = LedgerProducer(
+                    options: world.straight, rate: max(1, rate / 3), numbers: numbers, signals: signals)
                 group.addTask { try await producer.run(seed: seed &+ UInt64(number) &+ 1, until: end) }
             }
             group.addTask {
@@ -154,6 +161,7 @@ private struct LedgerScenario: Sendable {
         let problems = try await world.stopWorkers()
         checker.faults = chaos.faults
         checker.sessions = world.sessions
+        checker.signals = signals.all
         try await load(&checker, on: office2)
         await office2.close()
         return (checker, problems, chaos)
@@ -212,14 +220,20 @@ private struct LedgerScenario: Sendable {
             select j.id, k.name, (j.args ->> 'n')::bigint, j.unique_key, j.limit_key,
                    coalesce((select case h.outcome when 1 then 'succeeded' when 2 then 'cancelled' when 3 then 'dead' end
                                from millrace.history h where h.id = j.id and h.outcome <= 3 order by h.finished desc limit 1),
-                            'unfinished')
+                            'unfinished'),
+                   case when k.name in ('ledger.wait', 'ledger.order') then j.args::text end, coalesce(j.options ? 'undo', false)
               from millrace.job j join millrace.kind k on k.id = j.kind
              where k.name like 'ledger.%'
             """, deadline: patience
         ) { row throws(PostgresError) in
-            LedgerJob(
-                id: try row.int(0), kind: try row.string(1), n: try row.optionalInt(2).map { Int($0) },
-                key: row.optionalString(3), limitKey: row.optionalString(4), state: try row.string(5))
+            let kind = try row.string(1)
+            let args = Data((row.optionalString(6) ?? "").utf8)
+            return LedgerJob(
+                id: try row.int(0), kind: kind, n: try row.optionalInt(2).map { Int($0) },
+                key: row.optionalString(3), limitKey: row.optionalString(4), state: try row.string(5),
+                wait: kind == LedgerWait.kind ? try? JSONDecoder().decode(LedgerWait.self, from: args) : nil,
+                order: kind == LedgerOrder.kind ? try? JSONDecoder().decode(LedgerOrder.self, from: args) : nil,
+                isUndo: try row.bool(7))
         }
         checker.ticks = try await connection.query(
             "select extract(epoch from f.fire_at)::float8 from millrace.schedule_fires('ledger.tick', 1000000) f where f.job is not null"

@@ -1,3 +1,4 @@
+import Clusters
 import FoundationEssentials
 import Glibc
 import MillraceCommand
@@ -5,154 +6,280 @@ import Postgres
 import Queues
 import Synchronization
 
-/// Callers send signals and enqueue jobs that wait for them, in random order, while workers are killed.
+/// Callers send signals and enqueue jobs that wait for them, in random order, while workers are killed and Postgres crashes: one of its own.
 struct CrossingSignals: Sendable {
     let invocation: Invocation
 
     private static let callers = 16
     private static let workers = 4
     private static let keys = 1000
+    /// One in so many signals is sent twice, by two callers.
+    private static let repeats = 20
     private static let unfinished: SQL = """
         select count(*) from millrace.job j join millrace.kind k on k.id = j.kind and k.name = 'practice.take'
          where not exists (select from millrace.history h where h.id = j.id and h.outcome = 1)
         """
 
     private var pairs: Int { invocation.parsed.integer("pairs") ?? 20_000 }
-
-    private final class Shared<Value: Sendable>: Sendable {
-        private let mutex: Mutex<Value>
-
-        init(_ value: Value) { mutex = Mutex(value) }
-
-        func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
-            mutex.withLock { value in body(&value) }
-        }
-    }
+    private var restarts: Int { invocation.parsed.integer("restarts") ?? 2 }
 
     private enum Act {
         case enqueue(Int)
         case signal(Int)
     }
 
-    func run(on connection: Connection) async throws -> ([Bar], [(String, JSONValue)]) {
-        try await connection.execute(
-            "create table if not exists practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp())"
-        )
-        try await connection.execute("create index if not exists practice_what on practice_record (what)")
-        let directory = try Scratch.directory(
-            "waiting", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
-        defer { try? FileManager.default.removeItem(atPath: directory) }
+    private struct State {
+        var acts: [Act]
+        /// Jobs that have ended, as last counted.
+        var ended = 0
+        var kills = 0
+        var restarts = 0
+        var isOver = false
+    }
+
+    /// What callers and faults share.
+    private final class Shared: Sendable {
+        private let mutex: Mutex<State>
+
+        init(_ state: State) { mutex = Mutex(state) }
+
+        func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+            mutex.withLock { state in body(&state) }
+        }
+    }
+
+    func run() async throws -> ([Bar], [(String, JSONValue)]) {
+        let directory = try Scratch.directory("crossing")
         let kept = KeptWorkers(directory: directory)
-        do {
-            var variables = invocation.environment
-            variables["DATABASE_URL"] = try invocation.connectionOptions().location
-            variables["MILLRACE_LISTEN"] = "off"
-            for number in 1...Self.workers {
-                kept.keep(
-                    "w\(number)",
-                    arguments: ["worker", "--practice", "--name", "w\(number)", "--parent", "\(getpid())"]
-                        + ["--log-level", "warning", "--slots", "50"],
-                    environment: variables)
-            }
-            let began = ContinuousClock.now
-            let (kills, sent) = try await cross(kept)
-            try await settle(on: connection)
-            let seconds = began.duration(to: .now) / .seconds(1)
-            let bad = try await kept.stop()
-            let found = try await judge(on: connection)
-            invocation.console.note(
-                "\(Humane.count(sent)) signals and as many waits in \(Humane.decimal(seconds, places: 0)) s, \(kills) workers killed"
-                    + (bad.isEmpty ? "" : "; \(bad.joined(separator: "; "))"))
-            return (
-                [
-                    .atMost("signals that no job took", 0, measured: Double(found.lost), unit: ""),
-                    .atMost("signals that two jobs took", 0, measured: Double(found.twice), unit: ""),
-                    .atMost("jobs that took two signals", 0, measured: Double(found.greedy), unit: ""),
-                    .atMost("jobs that have not ended well", 0, measured: Double(found.unfinished), unit: ""),
-                    .atLeast("workers killed", 5, measured: Double(kills), unit: ""),
-                ],
-                [
-                    ("pairs", .init(pairs)), ("seconds", .double(seconds)), ("kills", .init(kills)),
-                    ("lost", .init(found.lost)), ("taken_twice", .init(found.twice)),
-                ]
-            )
-        } catch {
+        let cluster = try Scratch.cluster(
+            directory + "/pg", invocation,
+            settings: ["max_connections": "120", "shared_buffers": "256MB", "max_wal_size": "2GB"])
+        func close() async {
             kept.kill()
+            try? await cluster.remove(deadline: .seconds(60))
+            try? FileManager.default.removeItem(atPath: directory)
+        }
+        do {
+            try await Self.start(cluster)
+            let found = try await cross(kept, cluster)
+            await close()
+            return found
+        } catch {
+            await close()
             throw error
         }
     }
 
-    private func cross(_ kept: KeptWorkers) async throws -> (kills: Int, sent: Int) {
-        let acts = Shared((0..<pairs).flatMap { [Act.enqueue($0), .signal($0)] }.shuffled())
-        let options = try invocation.connectionOptions()
-        let isOver = Shared(false)
-        let kills = Shared(0)
-        let killer = Task {
-            while !isOver.withLock({ $0 }) {
-                try? await Task.sleep(for: .milliseconds(.random(in: 300...900)))
-                if let pid = kept.pid(of: "w\(Int.random(in: 1...Self.workers))") {
-                    kill(pid, SIGKILL)
-                    kills.withLock { $0 += 1 }
-                }
-            }
-        }
+    private static func start(_ cluster: Cluster) async throws {
         do {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for caller in 0..<Self.callers {
-                    group.addTask {
-                        let connection = try await Connection.open(options, name: "caller-\(caller)")
-                        while let act = acts.withLock({ $0.popLast() }) {
-                            switch act {
-                            case .enqueue(let n):
-                                try await connection.execute(
-                                    "select millrace.enqueue('practice.take', jsonb_build_object('name', 'go', 'key', $1::text))",
-                                    [.text("\(n % Self.keys)")])
-                            case .signal(let n):
-                                _ = try await Queue.signal(
-                                    "go", key: "\(n % Self.keys)", payload: Array("\(n)".utf8), id: "\(n)",
-                                    on: connection)
-                            }
-                        }
-                        await connection.close()
-                    }
-                }
-                try await group.waitForAll()
-            }
-            isOver.withLock { $0 = true }
+            _ = try await cluster.start(deadline: .seconds(300))
         } catch {
-            isOver.withLock { $0 = true }
-            throw error
+            throw Failure(error.description)
         }
-        await killer.value
-        return (kills.withLock { $0 }, pairs)
+    }
+
+    private func cross(
+        _ kept: KeptWorkers, _ cluster: Cluster
+    ) async throws -> ([Bar], [(String, JSONValue)]) {
+        let options = ConnectionOptions(location: cluster.url(), applicationName: "crossing")
+        let office = try await Connection.open(options, name: "load")
+        _ = try await Migrator().migrate(on: office)
+        try await office.run(
+            script: """
+                create table practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());
+                create table practice_made (n int primary key);
+                """)
+        await office.close()
+        var variables = invocation.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
+        variables["DATABASE_URL"] = cluster.url()
+        variables["MILLRACE_LISTEN"] = "off"
+        for number in 1...Self.workers {
+            kept.keep(
+                "w\(number)",
+                arguments: ["worker", "--practice", "--name", "w\(number)", "--parent", "\(getpid())"]
+                    + ["--log-level", "warning", "--slots", "50"],
+                environment: variables)
+        }
+        let acts = (0..<pairs).flatMap { n -> [Act] in
+            n % Self.repeats == 0 ? [.enqueue(n), .signal(n), .signal(n)] : [.enqueue(n), .signal(n)]
+        }
+        let shared = Shared(State(acts: acts.shuffled()))
+        let began = ContinuousClock.now
+        let live = invocation.console.live()
+        let called = try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await cause(shared, kept, cluster, of: acts.count) }
+            group.addTask { try await count(shared, options, live) }
+            try await withThrowingTaskGroup(of: Void.self) { callers in
+                for caller in 0..<Self.callers { callers.addTask { try await call(shared, options, caller) } }
+                try await callers.waitForAll()
+            }
+            let called = began.duration(to: .now) / .seconds(1)
+            try await group.waitForAll()
+            return called
+        }
+        live.update([])
+        let seconds = began.duration(to: .now) / .seconds(1)
+        let bad = try await kept.stop()
+        return try await report(
+            shared.withLock { $0 }, options, acts: acts.count, called: called, seconds: seconds, bad: bad)
+    }
+
+    // MARK: Callers
+
+    /// After a lost answer it does the same again: a signal has an id, and a job is enqueued with a row of the caller's own.
+    private func call(_ shared: Shared, _ options: ConnectionOptions, _ caller: Int) async throws {
+        var connection: Connection?
+        var patience = ContinuousClock.now + .seconds(600)
+        var current = shared.withLock { $0.acts.popLast() }
+        while let act = current {
+            do throws(PostgresError) {
+                let open: Connection
+                if let connection {
+                    open = connection
+                } else {
+                    open = try await Connection.open(options, name: "caller-\(caller)")
+                    connection = open
+                }
+                try await perform(act, on: open)
+                patience = .now + .seconds(600)
+                current = shared.withLock { $0.acts.popLast() }
+            } catch {
+                guard error.isOutage || error.outcomeUnknown, ContinuousClock.now < patience else { throw error }
+                await connection?.close()
+                connection = nil
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+        await connection?.close()
+    }
+
+    private func perform(_ act: Act, on connection: Connection) async throws(PostgresError) {
+        switch act {
+        case .enqueue(let n):
+            try await connection.execute(
+                """
+                with made as (insert into practice_made values ($1) on conflict do nothing returning n)
+                select millrace.enqueue('practice.take', jsonb_build_object('name', 'go', 'key', $2::text)) from made
+                """, [.int4(Int32(n)), .text("\(n % Self.keys)")])
+        case .signal(let n):
+            _ = try await Queue.signal(
+                "go", key: "\(n % Self.keys)", payload: Array("\(n)".utf8), id: "\(n)", on: connection)
+        }
+    }
+
+    // MARK: Faults
+
+    /// Kills a worker every now and then, more often while the callers call, and crashes Postgres at even steps of the whole.
+    private func cause(_ shared: Shared, _ kept: KeptWorkers, _ cluster: Cluster, of acts: Int) async throws {
+        while true {
+            let (isOver, left, ended) = shared.withLock { ($0.isOver, $0.acts.count, $0.ended) }
+            guard !isOver else { return }
+            let calls = Double(acts - left) / Double(acts)
+            let done = (calls + Double(ended) / Double(pairs)) / 2
+            if Double(shared.withLock { $0.restarts }) + 0.5 < done * Double(restarts) {
+                try await crash(cluster)
+                shared.withLock { $0.restarts += 1 }
+            }
+            // The last ones end in peace: a worker that died is noticed after seconds.
+            if done < 0.99, let pid = kept.pid(of: "w\(Int.random(in: 1...Self.workers))") {
+                kill(pid, SIGKILL)
+                shared.withLock { $0.kills += 1 }
+            }
+            try await Task.sleep(for: .milliseconds(calls < 1 ? .random(in: 300...900) : .random(in: 1500...4500)))
+        }
+    }
+
+    private func crash(_ cluster: Cluster) async throws {
+        do {
+            try await cluster.stop(.immediate, deadline: .seconds(60))
+        } catch {
+            throw Failure(error.description)
+        }
+        try await Task.sleep(for: .milliseconds(.random(in: 0...2000)))
+        try await Self.start(cluster)
     }
 
     /// Until nothing happens any more.
-    private func settle(on connection: Connection) async throws {
-        let live = invocation.console.live()
-        let deadline = ContinuousClock.now + .seconds(300)
-        while ContinuousClock.now < deadline {
-            let left = try await connection.int(Self.unfinished)
-            live.update(["\(Humane.count(left)) left"])
-            if left == 0 { break }
-            try await Task.sleep(for: .seconds(1))
+    private func count(_ shared: Shared, _ options: ConnectionOptions, _ live: LiveRegion) async throws {
+        defer { shared.withLock { $0.isOver = true } }
+        var (most, since) = (-1, ContinuousClock.now)
+        while since.duration(to: .now) < .seconds(300) {
+            let began = ContinuousClock.now
+            if let ended = try? await ended(options) {
+                let left = shared.withLock { state in
+                    state.ended = ended
+                    return state.acts.count
+                }
+                live.update([
+                    "\(Humane.count(left)) calls left, \(Humane.count(ended)) of \(Humane.count(pairs)) jobs ended"
+                ])
+                if left == 0, ended >= pairs { return }
+                if ended > most || left > 0 { (most, since) = (ended, .now) }
+            }
+            // A count of a million takes a while, and the workers need the processor.
+            try await Task.sleep(for: max(.seconds(1), began.duration(to: .now) * 9))
         }
-        live.update([])
     }
 
-    private func judge(
-        on connection: Connection
-    ) async throws(PostgresError) -> (lost: Int, twice: Int, greedy: Int, unfinished: Int) {
-        (
-            lost: try await connection.int(
-                "select count(*) from generate_series(0, $1 - 1) n where not exists (select from practice_record r where r.what = 'took ' || n)",
-                [.int4(Int32(pairs))]),
-            twice: try await connection.int(
-                "select count(*) from (select what from practice_record group by what having count(distinct job) > 1) x"
-            ),
-            greedy: try await connection.int(
-                "select count(*) from (select job from practice_record group by job having count(distinct what) > 1) x"),
-            unfinished: try await connection.int(Self.unfinished)
+    private func ended(_ options: ConnectionOptions) async throws -> Int {
+        let connection = try await Connection.open(options, name: "count")
+        defer { Task { await connection.close() } }  // also after an error; nothing waits for it
+        return try await connection.query(
+            """
+            select count(*) from millrace.history h
+             where h.outcome = 1 and h.kind = (select k.id from millrace.kind k where k.name = 'practice.take')
+            """, deadline: .seconds(120)
+        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+    }
+
+    // MARK: The judge
+
+    private func report(
+        _ state: State, _ options: ConnectionOptions, acts: Int, called: Double, seconds: Double, bad: [String]
+    ) async throws -> ([Bar], [(String, JSONValue)]) {
+        let connection = try await Connection.open(options, name: "judge")
+        func number(_ select: SQL, _ values: [Parameter] = []) async throws(PostgresError) -> Int {
+            try await connection.query(select, values, deadline: .seconds(900)) { row throws(PostgresError) in
+                Int(try row.int(0))
+            }.first ?? 0
+        }
+        try await connection.execute("analyze practice_record", deadline: .seconds(300))
+        let lost = try await number(
+            "select count(*) from (select 'took ' || n from generate_series(0, $1 - 1) n except select what from practice_record) x",
+            [.int4(Int32(pairs))])
+        let twice = try await number(
+            "select count(*) from (select what from practice_record group by what having count(distinct job) > 1) x")
+        let greedy = try await number(
+            "select count(*) from (select job from practice_record group by job having count(distinct what) > 1) x")
+        // The run that recorded it, where a run did, had lost its lease by then.
+        let stale = try await number(
+            """
+            select count(*) from millrace.step s join millrace.history h on h.id = s.job and h.session = s.session and h.number = s.number
+             where h.outcome = 7 and h.finished < s.at
+            """)
+        let unfinished = try await number(Self.unfinished)
+        let jobs = try await number("select count(*) from practice_made")
+        await connection.close()
+        invocation.console.note(
+            "\(Humane.count(pairs)) signals, \(Humane.count(acts - 2 * pairs)) of them sent twice, and \(Humane.count(jobs)) jobs in "
+                + "\(Humane.decimal(seconds, places: 0)) s (calls: \(Humane.decimal(called, places: 0)) s), "
+                + "\(state.kills) workers killed, \(state.restarts) crashes of Postgres"
+                + (bad.isEmpty ? "" : "; \(bad.joined(separator: "; "))"))
+        return (
+            [
+                .atMost("signals that no job took", 0, measured: Double(lost), unit: ""),
+                .atMost("signals that two jobs took", 0, measured: Double(twice), unit: ""),
+                .atMost("jobs that took two signals", 0, measured: Double(greedy), unit: ""),
+                .atMost("signals taken by a run without its lease", 0, measured: Double(stale), unit: ""),
+                .atMost("jobs that have not ended well", 0, measured: Double(unfinished), unit: ""),
+                .atLeast("workers killed", 5, measured: Double(state.kills), unit: ""),
+                .atLeast("crashes of Postgres", Double(restarts), measured: Double(state.restarts), unit: ""),
+            ],
+            [
+                ("pairs", .init(pairs)), ("seconds", .double(seconds)), ("seconds_of_calls", .double(called)),
+                ("kills", .init(state.kills)), ("restarts", .init(state.restarts)), ("lost", .init(lost)),
+                ("taken_twice", .init(twice)), ("taken_stale", .init(stale)), ("unfinished", .init(unfinished)),
+            ]
         )
     }
 }

@@ -12,9 +12,11 @@ extension Command {
         discussion: """
             Five parts. claims: how fast other jobs are drained while many wait for a time, a signal or other jobs, and what \
             each of those takes on disk. late: how late jobs go on that are due in one minute. signal: from the call of signal to \
-            the job, one at a time. cross: callers send signals and enqueue jobs that wait for them in random order while \
-            workers are killed; the handlers write down what they took, and each signal must have been taken by one job. undo: \
-            orders of five steps, half of them refused in the end, while workers are killed; an outside ledger is judged.
+            the job, one at a time; with --pooler through that transaction pooler, without notifications unless --direct-url is \
+            given. cross: callers send signals, some of them twice, and enqueue jobs that wait for them, in random order, while \
+            workers are killed and Postgres crashes (one of its own); the handlers write down what they took, and each signal must \
+            have been taken by one job. undo: orders of five steps, half of them refused in the end, while workers are killed; an \
+            outside ledger is judged.
             """,
         flags: [
             .repeated(
@@ -30,6 +32,10 @@ extension Command {
                 "pairs", "N", .integer(1...1_000_000), environment: .none, fallback: "20000",
                 help: "Signals, and jobs that wait for them."),
             .single(
+                "restarts", "N", .integer(0...1000), environment: .none, fallback: "2",
+                help: "How often Postgres crashes while signals cross with waits."),
+            .single("pooler", "URL", environment: .none, help: "Where a transaction pooler for the database is."),
+            .single(
                 "orders", "N", .integer(10...100_000), environment: .none, fallback: "500",
                 help: "Orders, half of which are undone."),
             .single("tries", "N", .integer(1...10_000), environment: .none, fallback: "200", help: "Signals to time."),
@@ -38,6 +44,7 @@ extension Command {
         ],
         examples: [
             Example("millrace load waiting", "all of it"),
+            Example("millrace load waiting --part cross --pairs 1000000 --restarts 10", "most of an hour"),
             Example("millrace load waiting --part claims --waiters 10000000", "some 10 GB of disk"),
         ]
     ) { invocation in
@@ -64,7 +71,7 @@ private struct WaitingScenario: Sendable {
                 case "signal": try await signals(on: connection)
                 case "late": try await late(on: connection)
                 case "undo": try await UndoneOrders(invocation: invocation).run(on: connection)
-                case "cross": try await CrossingSignals(invocation: invocation).run(on: connection)
+                case "cross": try await CrossingSignals(invocation: invocation).run()
                 default: try await claims(on: connection)
                 }
             bars += more
@@ -77,7 +84,9 @@ private struct WaitingScenario: Sendable {
     /// One signal after the other, each to a job that waits while the worker is idle.
     private func signals(on connection: Connection) async throws -> ([Bar], [(String, JSONValue)]) {
         let tries = invocation.parsed.integer("tries") ?? 200
-        let workers = try await LoadWorkers.start(1, invocation, on: connection)
+        let pooler = invocation.parsed.string("pooler")
+        let workers = try await LoadWorkers.start(
+            1, invocation, environment: pooler.map { ["DATABASE_URL": $0] } ?? [:], on: connection)
         do {
             let starts = try Starts(path: workers.marksPath, jobs: tries)
             try await connection.execute(
@@ -88,18 +97,30 @@ private struct WaitingScenario: Sendable {
             while try await connection.int("select count(*) from millrace.wait") < tries {
                 try await Task.sleep(for: .milliseconds(20))
             }
+            let sender = try await Connection.open(
+                try pooler.map { invocation.options(at: $0) } ?? invocation.connectionOptions(), name: "sender")
+            // One that polls may look at any time of its second.
+            let pauses = 200.0...(pooler == nil ? 320 : 1200)
             var found = Histogram()
             for n in 0..<tries {
-                try await Task.sleep(for: .milliseconds(.random(in: 200.0...320)))
+                try await Task.sleep(for: .milliseconds(.random(in: pauses)))
                 let before = PracticeMarks.now()
-                _ = try await Queue.signal("go", key: "\(n)", payload: Array("\(n)".utf8), on: connection)
+                _ = try await Queue.signal("go", key: "\(n)", payload: Array("\(n)".utf8), on: sender)
                 guard let time = try await starts.wait(for: n, atMost: .seconds(30)) else {
                     throw Failure("a job did not go on within 30 seconds of its signal")
                 }
                 found.record(nanoseconds: UInt64(max(0, time - before)))
             }
+            await sender.close()
             try await workers.stop()
             invocation.console.note("call of signal → the job goes on: \(found.summary)")
+            if pooler != nil {
+                let p99 = found.milliseconds(at: 0.99)
+                return (
+                    [.atMost("signal → goes on through the pooler, p99", 1000, measured: p99, unit: "ms")],
+                    [("signal_pooled", found.json)]
+                )
+            }
             return (
                 [
                     .atMost("signal → goes on, median", 5, measured: found.milliseconds(at: 0.5), unit: "ms"),
