@@ -67,6 +67,48 @@ import Testing
         }
     }
 
+    /// 1. A wait has its turn. 2. A worker looks for signals to tell, and needs that turn. 3. The wait takes the signal.
+    @Test func `a wait and a worker that tells the same signal do not wait for each other`() async throws {
+        try await withDatabase { database in
+            let worker = try await database.connect()
+            let teller = try await database.connect()
+            let watcher = try await database.connect()
+            let id = try await worker.claimedJob()
+            try await watcher.run(Self.sent)
+            try await worker.run("begin")
+            try await worker.run(
+                "select millrace.turns_wait('signal', array[millrace.signal_bucket('paid', '7')])")
+            let process = try await teller.process()
+            async let told = teller.int(Self.tell)
+            try await waitUntilBlocked(process, seenBy: watcher)
+            #expect(try await worker.value(Self.wait(id) + " #>> '{value,cents}'") == "5")
+            try await worker.run("commit")
+            #expect(try await told == 0)
+            for connection in [worker, teller, watcher] { await connection.close() }
+        }
+    }
+
+    @Test func `a transaction that cancels a waiting job holds up no signals, and loses none when it is rolled back`()
+        async throws
+    {
+        try await withDatabase { database in
+            let user = try await database.connect()
+            let connection = try await database.connect()
+            let held = try await connection.claimedJob()
+            #expect(try await connection.value(Self.wait(held)) == nil)
+            try await user.run("begin")
+            #expect(try await user.bool("select millrace.cancel(\(held))"))
+            try await connection.run(Self.sent)
+            try await connection.run("set lock_timeout = '5 s'")
+            #expect(try await connection.int(Self.tell) == 0)
+            #expect(try await connection.int("select state from millrace.signal") == 0)
+            try await user.run("rollback")
+            #expect(try await connection.int(Self.tell) == 1)
+            #expect(try await connection.int("select job from millrace.ready") == held)
+            for connection in [user, connection] { await connection.close() }
+        }
+    }
+
     @Test func `a wait that is rolled back takes nothing`() async throws {
         try await withConnection { connection in
             let id = try await connection.claimedJob()

@@ -75,16 +75,18 @@ language sql stable as $$
         select from millrace.job j where j.id = the_job and j.owner = s.owner and (s.tenant is null or j.tenant = s.tenant) offset 0)
 $$;
 
--- A job that waits goes on: its step has this value, and it is put in line. False: it is not where it waited, and will look itself.
+-- A job that waits goes on: its step has this value, and it is put in line. False: it is not where it waited, and will look itself. null: a
+-- transaction that is still open has something to do with it, such as a cancel; nobody waits for that.
 create or replace function millrace.wait_over(w millrace.wait, value jsonb) returns boolean
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     place record;
 begin
-    delete from millrace.timer d where d.job = w.job and d.due = w.place returning d.* into place;
+    select d.* into place from millrace.timer d where d.job = w.job and d.due = w.place for update skip locked;
     if not found then
-        return false;
+        return case when not exists (select from millrace.timer d where d.job = w.job and d.due = w.place) then false end;
     end if;
+    delete from millrace.timer d where d.job = w.job and d.due = w.place;
     delete from millrace.wait x where x.job = w.job;
     insert into millrace.step (job, name, value, session, number, attempt, at)
     values (w.job, w.step, value, 0, 0, w.attempt, millrace.now())
@@ -107,8 +109,12 @@ set jit = off
 set plan_cache_mode = force_generic_plan as $$
 declare
     fresh millrace.signal[];
+    mine int[];
     s millrace.signal;
     w millrace.wait;
+    goes_on boolean;
+    is_held boolean;
+    held int := 0;
 begin
     told := 0;
     looked := 0;
@@ -117,17 +123,30 @@ begin
     if not exists (select from millrace.signal x where x.state = 0) then
         return;
     end if;
-    fresh := array(select x from millrace.signal x where x.state = 0 order by x.seq limit most for update skip locked);
+    fresh := array(select x from millrace.signal x where x.state = 0 order by x.seq limit most);
     if cardinality(fresh) = 0 then
         return;
     end if;
-    perform millrace.turns_wait('signal', array(select distinct millrace.signal_bucket(x.name, x.key) from unnest(fresh) x));
+    -- The turns first and then the signals, as a wait takes them: the other way round the two could wait for each other. What others have the
+    -- turn of is theirs to tell, or to take.
+    mine := array(select t.bucket from millrace.turn t
+                   where t.name = 'signal' and t.bucket = any (array(select distinct millrace.signal_bucket(x.name, x.key) from unnest(fresh) x))
+                   order by t.bucket for update skip locked);
+    if cardinality(mine) = 0 then
+        mine := array[millrace.signal_bucket(fresh[1].name, fresh[1].key)];
+        perform millrace.turns_wait('signal', mine);
+    end if;
     foreach s in array fresh loop
-        -- Who began to wait meanwhile may have taken it.
-        continue when not exists (select from millrace.signal x where x.seq = s.seq and x.state = 0);
+        continue when not millrace.signal_bucket(s.name, s.key) = any (mine);
+        -- Who had the turn before may have told or taken it.
+        perform from millrace.signal x where x.seq = s.seq and x.state = 0 for update skip locked;
+        continue when not found;
+        is_held := false;
         for w in select x.* from millrace.wait x where x.name = s.name and x.key = s.key order by x.since, x.job loop
             continue when not millrace.signal_reaches(s, w.job) or exists (select from millrace.signal_taken y where y.signal = s.seq and y.job = w.job);
-            continue when not millrace.wait_over(w, jsonb_build_object('value', s.payload));
+            goes_on := millrace.wait_over(w, jsonb_build_object('value', s.payload));
+            is_held := is_held or goes_on is null;
+            continue when goes_on is not true;
             told := told + 1;
             if not s.to_all then
                 update millrace.signal x set state = 2, taken_by = w.job where x.seq = s.seq;
@@ -136,11 +155,13 @@ begin
             end if;
             insert into millrace.signal_taken (signal, job) values (s.seq, w.job);
         end loop;
-        if s.state <> 2 then
+        if is_held and s.state <> 2 then
+            held := held + 1;                             -- looked at again in a second
+        elsif s.state <> 2 then
             update millrace.signal x set state = 1 where x.seq = s.seq;
         end if;
     end loop;
-    looked := cardinality(fresh);
+    looked := cardinality(fresh) - held;
     more := looked = most;
 end $$;
 
