@@ -214,7 +214,12 @@ let package = Package(
 
         .target(
             name: "Workers",
-            dependencies: ["Calendars", "JSON", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads"],
+            dependencies: [
+                "Calendars", "ChildProtocol", "Digests", "Encodings", "Encryption", "JSON", "Jobs", "Postgres",
+                "Queues",
+                "Subprocesses", "Telemetry",
+                "Threads",
+            ],
             path: "Sources/Engine/Workers",
             swiftSettings: strict),
 
@@ -267,7 +272,8 @@ let package = Package(
         .target(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
+                "Blobs", "Calendars", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters", "Composition",
+                "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
                 "Subprocesses",
@@ -282,7 +288,7 @@ let package = Package(
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
                 "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners",
                 "Mail",
-                "MillraceCommand",
+                "Millrace", "MillraceCommand",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
                 "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
                 "Workers",
@@ -416,9 +422,12 @@ let package = Package(
             path: "deploy/examples/shop/Sources/shop-worker"),
         .executableTarget(
             name: "AppExample", dependencies: ["MillraceApp"], path: "deploy/examples/app/Sources/app"),
+        .executableTarget(
+            name: "WorkflowsExample", dependencies: ["Millrace"], path: "deploy/examples/workflows",
+            exclude: ["README.md"], swiftSettings: strict),
         .testTarget(
             name: "MillraceWorkerTests",
-            dependencies: ["MillraceWorker", "Postgres", "ShopWorkerExample", "TestSupport"],
+            dependencies: ["MillraceWorker", "Postgres", "ShopWorkerExample", "TestSupport", "WorkflowsExample"],
             swiftSettings: strict),
         .testTarget(
             name: "MillraceTests",

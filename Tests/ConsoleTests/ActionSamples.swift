@@ -14,7 +14,8 @@ enum ActionSamples {
         let forms: [String: [String: String]] = [
             "job.retry": ["id": dead], "job.cancel": ["id": waiting], "job.delete": ["id": dead],
             "job.reschedule": ["id": waiting, "run_at": "2031-05-06T07:08"],
-            "job.priority": ["id": waiting, "priority": "1"], "queue.pause": ["queue": "reports"],
+            "job.priority": ["id": waiting, "priority": "1"],
+            "approval.answer": ["id": Seed.approval, "approved": "true"], "queue.pause": ["queue": "reports"],
             "queue.resume": ["queue": "slow"], "queue.limit": ["queue": "reports", "concurrency": "3"],
             "schedule.pause": ["name": "often"], "schedule.resume": ["name": "weekly"],
             "schedule.run": ["name": "often"],

@@ -51,6 +51,12 @@ struct ActionTests {
                 fields: [("#priority-priority", "1")],
                 proof: "(select priority from millrace.jobs where id = \(later[1])) = 1"),
             Press(
+                action: "approval.answer", address: "/approvals/\(Seed.approval)", form: "no",
+                fields: [("#no-comment", "too much")],
+                proof:
+                    "exists (select from millrace.approval where not approved and comment = 'too much' and answered_by like 'console: %')"
+            ),
+            Press(
                 action: "queue.pause", address: "/queue?name=reports", form: "pause",
                 proof: "exists (select from millrace.queue where name = 'reports' and paused_at is not null)"),
             Press(

@@ -100,7 +100,8 @@ import Testing
                 try await world.connection.value("select min(id) from millrace.job where args ? '$millrace'"))
             let pages = [
                 "/jobs/\(report)", "/jobs/\(sealed)", "/jobs?state=running", "/schedule?name=nightly", "/schedules",
-                "/operations/new?state=dead&action=retry", "/mail", "/mail/\(Seed.mail)", "/documents/\(Seed.document)",
+                "/operations/new?state=dead&action=retry", "/approvals", "/approvals/\(Seed.approval)", "/mail",
+                "/mail/\(Seed.mail)", "/documents/\(Seed.document)",
                 "/audit",
             ]
             var all = ""

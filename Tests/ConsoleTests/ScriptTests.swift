@@ -55,7 +55,9 @@ struct ScriptTests {
                     "/providers", "/provider",
                     "/limits", "/mail", "/mail/{id}", "/template", "/templates", "/documents", "/documents/{id}",
                     "/documents/{id}/page",
-                    "/checkins", "/alarms/{id}", "/notices", "/webhooks", "/webhooks/{id}", "/operations",
+                    "/approvals", "/approvals/{id}", "/checkins", "/alarms/{id}", "/notices", "/webhooks",
+                    "/webhooks/{id}",
+                    "/operations",
                     "/operations/{id}", "/audit", "/past",
                     "/search",
                 ] {

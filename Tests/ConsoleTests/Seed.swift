@@ -19,6 +19,7 @@ enum Seed {
     static let queuedMail = "0198c1f2-7a3e-7000-8000-000000000003"
     static let document = "0198c1f2-7a3e-7000-8000-00000000000d"
     static let webhook = "0198c1f2-7a3e-7000-8000-00000000000f"
+    static let approval = "0198c1f2-7a3e-7000-8000-0000000000a1"
 
     private static let jobs = #"""
         create function pg_temp.claimed(the_session bigint, number bigint, wanted int, kind text) returns bigint[] language sql as $$
@@ -116,6 +117,12 @@ enum Seed {
         update millrace.webhook set url = url || '{evil}', state = 'disabled', reason = 'it answered 410{evil}', failing_since = now(), tenant = 'acme{evil}' where id = '0198c1f2-7a3e-7000-8000-00000000000f';
         insert into millrace.webhook_delivery (webhook, event, seq, state, due_at, attempts, code, error, first_at, done_at) values
             ('0198c1f2-7a3e-7000-8000-00000000000f', '0198c1f2-7a3e-7000-8000-0000000000e1', 1, 'failed', now(), 9, 410, 'gone{evil}', now(), now());
+        -- Questions to people: one is open, one was answered.
+        select millrace.approval_ask((select max(j.id) from millrace.job j join millrace.kind k on k.id = j.kind where k.name = 'report.build'), 'refund{evil}',
+            '{"request": {"note": "{jevil}", "card": {"number": "4111111111111111"}}, "remind_seconds": 3600, "notify": ["ann", "boss@example.com"], "escalate_seconds": 7200, "escalate_to": ["eve"]}', 'acme{evil}', 'x', now());
+        update millrace.approval set id = '0198c1f2-7a3e-7000-8000-0000000000a1';
+        update millrace.approval_person set approval = '0198c1f2-7a3e-7000-8000-0000000000a1';
+        select millrace.approval_answer(millrace.approval_ask((select max(id) from millrace.job), 'other', '{}', null, 'x', now()), true, 'ann{evil}', 'known{evil}');
         -- A bulk action, and the audit.
         select set_config('millrace.actor', 'ann at her desk{evil}', false);
         select millrace.operation_start('priority', '{"state": "ready", "tag": "tag{jevil}"}', '{"priority": 3}', 1000);

@@ -38,6 +38,8 @@ struct WalkTests {
             ("/template", "template-built-in", "/template?name=welcome&locale=en"),
             ("/documents", "documents", "/documents"), ("/documents/{id}", "document", "/documents/\(Seed.document)"),
             ("/documents/{id}/page", "document-page", "/documents/\(Seed.document)/page?page=1"),
+            ("/approvals", "approvals", "/approvals"),
+            ("/approvals/{id}", "approval", "/approvals/\(Seed.approval)"),
             ("/checkins", "checkins", "/checkins"), ("/alarms/{id}", "alarm", "/alarms/\(alarm)"),
             ("/quests", "quests", "/quests"), ("/notices", "notices", "/notices"),
             ("/webhooks", "webhooks", "/webhooks"), ("/webhooks/{id}", "webhook", "/webhooks/\(Seed.webhook)"),

@@ -39,6 +39,7 @@ private final class Memory: Sendable {
             line: { _, line in self.state.withLock { $0.lines.append(line) } },
             spawn: Abilities.unimplemented.spawn, recordUndoable: Abilities.unimplemented.recordUndoable,
             undone: Abilities.unimplemented.undone, wait: Abilities.unimplemented.wait,
+            publish: Abilities.unimplemented.publish, putState: Abilities.unimplemented.putState,
             earlier: Abilities.unimplemented.earlier)
     }
 

@@ -63,7 +63,11 @@ import Testing
         delete from millrace.sample_fresh;
         select millrace.sample_take()
         """,
-        "versions list": "select millrace.session_close(77), millrace.session_close(78)",
+        "versions list": """
+        select millrace.session_close(77), millrace.session_close(78);
+        select millrace.session_open(s, 'pinned', 'host', 1, '1+' || b, null, array[(select min(id) from millrace.kind)], 1, false, null, b)
+          from (values (79, '7f3a'), (80, '81c2')) x(s, b)
+        """,
         "documents retry": "update millrace.document set status = 'failed', stage = 'failed', reason = 'unreadable'",
     ]
 
@@ -122,7 +126,10 @@ import Testing
                 let code = await Application.run(
                     arguments: words + ["--json", "--yes", "--database-url", database.url],
                     surroundings: .fake(
-                        ["MILLRACE_ENCRYPTION_KEY": "00bdec81:iV6QTWA7LXfNaNJ6Vzthcsbz/4BJCQzVPOAozaMHig0="],
+                        [
+                            "MILLRACE_ENCRYPTION_KEY": "00bdec81:iV6QTWA7LXfNaNJ6Vzthcsbz/4BJCQzVPOAozaMHig0=",
+                            "MILLRACE_PUBLIC_URL": "https://x.example", "MILLRACE_SECRET": "a secret of ours",
+                        ],
                         files: ["hello.txt": "hello", "/here/hello.txt": "hello", file: "hello"]),
                     console: capture.console)
                 // Nobody answers at the webhook that is tested; all else succeeds, or is a verdict.

@@ -90,6 +90,41 @@ import Testing
         }
     }
 
+    @Test func `what a job has published is printed from a number on, and its state is shown`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let id = await millrace("enqueue", "a.b", "--database-url", url).output.split(separator: "\n").joined()
+            let none = await millrace("jobs", "tail", id, "--database-url", url)
+            #expect(none.code == .done && none.errors.contains("has published nothing") && none.output.isEmpty)
+            try await database.change(
+                """
+                insert into millrace.output (job, state, state_attempt, state_at, last) values (\(id), '{"pages": 7, "token": "t"}', 1, now(), 600);
+                insert into millrace.published (job, n, key, value, session, number, attempt, at)
+                select \(id), n, case n when 2 then 'two' end, to_jsonb(n), 1, 9, 1, now() from generate_series(1, 600) n
+                """)
+            let all = await millrace("jobs", "tail", id, "--jsonl", "--database-url", url)
+            let numbers = try all.output.split(separator: "\n").map {
+                try JSONValue.read(String($0))["number"]?.integer
+            }
+            #expect(numbers == (1...600).map { $0 })
+            let some = await millrace("jobs", "tail", id, "--from", "599", "--json", "--database-url", url)
+            guard case .array(let values)? = try JSONValue.read(some.output)["values"] else {
+                Issue.record("no values in \(some.output)")
+                return
+            }
+            #expect(values.map { $0["value"]?.integer } == [599, 600])
+            let shown = await millrace("jobs", "show", id, "--database-url", url).output
+            #expect(shown.contains("given state\n  {") && shown.contains("published  600 values"), "\(shown)")
+            let json = try JSONValue.read(
+                await millrace("jobs", "show", id, "--redacted", "--json", "--database-url", url).output)
+            #expect(json["state_value"]?["pages"]?.integer == 7 && json["state_value"]?["token"]?.text == "[redacted]")
+            #expect(json["published"]?.integer == 600)
+            let late = await millrace("jobs", "tail", id, "-f", "--timeout", "1ms", "--database-url", url)
+            #expect(late.code == .timedOut)
+            #expect(await millrace("jobs", "tail", "4242", "--database-url", url).code == .notFound)
+        }
+    }
+
     @Test func `a fresh retry forgets the steps`() async throws {
         try await withDatabase { database in
             let url = database.url

@@ -162,7 +162,8 @@ private struct Broken: Error {}
         try await with { worker in
             worker.handle(Order.self) { order, context in
                 let answer = try await context.approval(
-                    "refund", of: Payment(amount: order.id), timeout: .seconds(86_400))
+                    "refund", of: Payment(amount: order.id), timeout: .seconds(86_400), notify: ["ada"],
+                    remind: .seconds(3600), escalate: Escalation(after: .seconds(7200), to: ["eve"]))
                 got.withLock { $0[order.id] = .some(answer) }
                 return .done
             }
@@ -173,6 +174,15 @@ private struct Broken: Error {}
             let asked = "from millrace.approval_list() where job = \(id)"
             #expect(try await world.value("select request ->> 'amount' \(asked)") == "7")
             let question = try await world.value("select id \(asked)") ?? ""
+            #expect(
+                try await world.value("select (remind_at - asked_at, escalate_at - asked_at) \(asked)")
+                    == "(01:00:00,02:00:00)")
+            let told = "select string_agg(distinct person || ' ' || kind, ', ') from millrace.notice"
+            #expect(try await world.value(told) == "ada approval.asked")
+            try await world.advance("3 hours")
+            #expect(try await world.value("select millrace.approvals_remind()") == "2")
+            #expect(
+                try await world.value(told) == "ada approval.asked, ada approval.reminder, eve approval.escalated")
             let answer = "select millrace.approval_answer('\(question)', true, 'ada', 'known')"
             #expect(try await world.connection.bool(answer))
             #expect(try await !world.connection.bool(answer))

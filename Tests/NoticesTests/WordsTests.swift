@@ -14,18 +14,20 @@ import Testing
             app: "Shop", defaultLocale: "en")
     }
 
-    @Test func `a link is signed for alarms alone, whatever a notice's data say`() {
+    @Test func `a link is signed for alarms and questions alone, whatever a notice's data say`() {
         let links = Links(publicURL: "https://x.example", secrets: ["a secret of ours"])
         let ref = "0b8c2f6e-5f0a-4d5f-9d53-6f3a6d1c7a10"
         func link(_ kind: String) -> String? {
             NoticeWords.of(
                 Sending(
-                    id: "1", person: "ada", kind: kind, data: Facts(["ref": ref, "alarm": ref]), channel: "push",
+                    id: "1", person: "ada", kind: kind, data: Facts(["ref": ref, "alarm": ref, "approval": ref]),
+                    channel: "push",
                     address: "x", locale: nil), app: "Shop", defaultLocale: "en", links: links
             ).link
         }
         #expect(link("alarm.raised")?.hasPrefix("https://x.example/v1/alarms/") == true)
-        #expect(link("own.water") == nil && link("receipt") == nil)
+        #expect(link("approval.reminder") == links.approval(ref, ref: ref))
+        #expect(link("own.water") == nil && link("receipt") == nil && link("own.approval.asked") == nil)
     }
 
     @Test func `kinds have words in the person's language, and data have the last word`() {
@@ -33,11 +35,17 @@ import Testing
         #expect(words("alarm.raised", ["name": "Ben"], locale: "de-AT").title == "Ben braucht vielleicht Hilfe")
         #expect(words("alarm.raised", ["name": "Ben"], locale: "fr").title == "Ben may need help")
         #expect(words("alarm.raised", ["title": "Look", "body": "now"]).line == "Look\nnow")
+        let question = ["asks": "order.place", "step": "large-order", "due": "2027-01-31 18:00 (UTC)"]
+        #expect(
+            words("approval.asked", question).line
+                == "order.place asks for your answer\nThe question: large-order. Please answer by 2027-01-31 18:00 (UTC)."
+        )
         #expect(words("receipt", ["text": "Thank you"]) == NoticeWords(title: "Shop", body: "Thank you"))
         #expect(words("receipt").body == "There is something new for you.")
         for kind in [
             "alarm.warning", "alarm.raised", "alarm.escalated", "alarm.acknowledged", "alarm.resolved", "summary",
-            "quest_available", "quest_summary", "daily_reminder", "streak_at_risk", "mood_buffer",
+            "quest_available", "quest_summary", "daily_reminder", "streak_at_risk", "mood_buffer", "approval.asked",
+            "approval.reminder", "approval.escalated",
         ] {
             let (english, german) = (words(kind), words(kind, locale: "de"))
             #expect(english.title != german.title && english.body != german.body && english.title != "Shop", "\(kind)")

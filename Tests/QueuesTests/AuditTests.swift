@@ -24,6 +24,13 @@ import Testing
     private static let acting = [
         job("cancel", "millrace.cancel({})"), job("retry", "millrace.retry({})", made: later),
         job("retry_fresh", "millrace.retry_fresh({})", made: later),
+        job("fork", "millrace.fork({}, live => true)"),
+        job("step_set", "millrace.step_set({}, 'a', '1', adds => true)"),
+        Acting(
+            door: "step_forget", made: later,
+            then:
+                "insert into millrace.step (job, name, value, session, number, attempt, at) values ({}, 'a', '1', 0, 0, 0, now())",
+            call: "millrace.step_forget({}, 'a')"),
         job("reschedule", "millrace.reschedule({}, now() + interval '1 h')"),
         job("job_priority", "millrace.job_priority({}, 0)"), job("job_delete", "millrace.job_delete({})"),
         job("jobs_do", "(select count(*) from millrace.jobs_do('cancel', array[{}, {}]))"),
@@ -89,6 +96,9 @@ import Testing
         Acting(
             door: "approval_answer", made: "millrace.approval_ask(1, 's', '{}', null, 'x', now())",
             call: "millrace.approval_answer('{}', true)"),
+        Acting(
+            door: "approval_link", made: "millrace.approval_ask(millrace.enqueue('test'), 's', '{}', null, 'x', now())",
+            call: "millrace.approval_link('{}', 'a@b')"),
         Acting(door: "document_default_set", call: #"millrace.document_default_set('t', '{"mode": "redo"}')"#),
         Acting(door: "consent_block", call: "millrace.consent_block('mail', 'a@b.example')"),
         Acting(door: "consent_unblock", call: "millrace.consent_unblock('mail', 'a@b.example')"),
@@ -109,6 +119,18 @@ import Testing
         Acting(door: "operation_stop", call: "millrace.operation_stop(1)"),
         Acting(door: "operation_undo", call: "millrace.operation_undo(1)"),
         Acting(door: "audit_keep", call: "millrace.audit_keep(500)"),
+        Acting(
+            door: "versions_promote",
+            then: """
+                select millrace.session_open(n, 'w', 'h', 1, '0', null, array[millrace.kind_id('test')], 10, false, null, 'b' || n)
+                  from generate_series(901, 902) n
+                """,
+            call: "millrace.versions_promote('b901')"),
+        Acting(
+            door: "versions_rollback", then: "select millrace.versions_promote('b902')",
+            call: "(select bad from millrace.versions_rollback())"),
+        Acting(door: "versions_drain", call: "millrace.versions_drain('b901')"),
+        Acting(door: "versions_release", call: "millrace.versions_release('b901')"),
     ]
 
     @Test func `every acting door writes one row: who, what, and nothing when there was nothing to do`() async throws {

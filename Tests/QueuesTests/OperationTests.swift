@@ -40,7 +40,8 @@ extension Connection {
             "edge": "select * from millrace.edge", "ending": "select pred, outcome from millrace.ending",
             "history": "select * from millrace.history", "step": "select * from millrace.step",
             "result": "select * from millrace.result", "progress": "select * from millrace.progress",
-            "line": "select * from millrace.log_line",
+            "line": "select * from millrace.log_line", "output": "select * from millrace.output",
+            "published": "select * from millrace.published",
         ]
         var all: [String: String] = [:]
         for (name, select) in tables {
@@ -81,6 +82,9 @@ extension Connection {
             insert into millrace.progress (job, session, number, fraction, note, at, lines)
             select id, 1, 9, 0.3333333333333333, 'n', now(), 1 from dead;
             insert into millrace.log_line select id, 1, now(), 1::smallint, 1, 9, 1::smallint, 'hello' from dead;
+            insert into millrace.step select id, 's2', 'null', 1, 9, 1, now() from dead;
+            insert into millrace.output select id, '{"n": null}', 1, now(), 3, 2, 9 from dead;
+            insert into millrace.published select id, n, case n when 2 then 'k' end, '{"v": null}', 1, 9, nullif(n, 2), 1, now() from dead, generate_series(2, 3) n;
             insert into millrace.result select min(id), '{"r": 1e300}' from dead;
             select millrace.enqueue('a', queue => 'd', options => jsonb_build_object('after',
                 jsonb_build_object('jobs', jsonb_build_array((select min(id) from dead)), 'any_dead', 'wait')));

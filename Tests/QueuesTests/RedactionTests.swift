@@ -134,6 +134,8 @@ import Testing
                 insert into millrace.result values (\(id), '{"email": "a@b", "ok": true}');
                 insert into millrace.progress (job, fraction, stage, note, at) values (\(id), 0.5, 'login secret=s3', null, millrace.now());
                 insert into millrace.step values (\(id), 'password', '"hunter2"', 1, 8, 1, millrace.now()), (\(id), 'fetch', '{"email": "a@b", "n": 1}', 1, 8, 1, millrace.now());
+                insert into millrace.output (job, state, state_attempt, state_at) values (\(id), '{"email": "a@b"}', 1, millrace.now());
+                insert into millrace.published (job, n, value, session, number, attempt, at) values (\(id), 1, '[{"email": "a@b"}]', 1, 8, 1, millrace.now());
                 insert into millrace.log_line values (\(id), 1, millrace.now(), 1, 1, 8, 1, 'token=abc')
                 """)
             let row = try #require(await connection.records("select * from millrace.job_shown(\(id))").first)
@@ -149,6 +151,14 @@ import Testing
             #expect(
                 try await connection.column("select value from millrace.steps_shown(\(id)) order by name") == [
                     #"{"n": 1, "email": "[redacted]"}"#, #""[redacted]""#,
+                ])
+            #expect(
+                try await connection.column("select value from millrace.published_shown(\(id))") == [
+                    #"[{"email": "[redacted]"}]"#
+                ])
+            #expect(
+                try await connection.column("select value from millrace.state_value_shown(\(id))") == [
+                    #"{"email": "[redacted]"}"#
                 ])
             #expect(try await connection.column("select line from millrace.logs_shown(\(id))") == ["token=[redacted]"])
             #expect(try await connection.value("select args -> 'card' ->> 'number' from millrace.job(\(id))") == "1")

@@ -220,13 +220,16 @@ extension Connection {
             insert into millrace.step (job, name, value, session, number, attempt, at) values (\(id), 'a', '1', 1, 9, 1, now());
             insert into millrace.progress (job) values (\(id));
             insert into millrace.log_line (job, n, at, level, session, number, attempt, line) values (\(id), 1, now(), 1, 1, 9, 1, 'x');
-            insert into millrace.result (job, value) values (\(id), '1')
+            insert into millrace.result (job, value) values (\(id), '1');
+            insert into millrace.output (job) values (\(id));
+            insert into millrace.published (job, n, value, session, number, attempt, at) values (\(id), 1, '1', 1, 9, 1, now())
             """)
     }
 
     private let counts = """
         select (select count(*) from millrace.step) || '/' || (select count(*) from millrace.progress) || '/'
-            || (select count(*) from millrace.log_line) || '/' || (select count(*) from millrace.result)
+            || (select count(*) from millrace.log_line) || '/' || (select count(*) from millrace.result) || '/'
+            || (select count(*) from millrace.output) || '/' || (select count(*) from millrace.published)
         """
 
     @Test func `everything of a job goes when it is deleted`() async throws {
@@ -235,7 +238,7 @@ extension Connection {
             let other = try await connection.enqueue()
             for job in [id, other] { try await leave(job, on: connection) }
             #expect(try await connection.bool("select millrace.job_delete(\(id))"))
-            #expect(try await connection.value(counts) == "1/1/1/1")
+            #expect(try await connection.value(counts) == "1/1/1/1/1/1")
             for call in ["steps", "logs"] {
                 #expect(try await connection.refusal(of: "select millrace.\(call)(\(id))")?.sqlState == "P0002")
             }
@@ -254,11 +257,11 @@ extension Connection {
             // Part by part: the sweep continues where it stopped, and starts from the beginning when it has seen the end.
             var gone = 0
             for _ in 0..<10 { gone += try await connection.int("select millrace.trace_sweep(2)") }
-            #expect(gone == 12)
-            #expect(try await connection.value(counts) == "6/6/6/6")
+            #expect(gone == 18)
+            #expect(try await connection.value(counts) == "6/6/6/6/6/6")
             try await connection.run("delete from millrace.job")
             _ = try await connection.records("select * from millrace.maintain()")
-            #expect(try await connection.value(counts) == "0/0/0/0")
+            #expect(try await connection.value(counts) == "0/0/0/0/0/0")
         }
     }
 }

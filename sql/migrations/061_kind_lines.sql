@@ -1,7 +1,7 @@
 -- Lines of a kind: the same kind to everybody who looks, but its jobs are taken only by workers that have registered the line. A claim names
 -- the kinds it takes by number, so workers of earlier versions obey too.
 alter table millrace.kind add line text not null default '';
-alter table millrace.kind add constraint a_line_is_short check (length(line) <= 128);
+alter table millrace.kind add constraint a_line_is_short check (length(line) <= 200);
 alter table millrace.kind drop constraint kind_name_key;
 alter table millrace.kind add constraint a_line_is_there_once unique (name, line);
 

@@ -24,7 +24,7 @@ package struct NoticeWords: Sendable, Equatable {
     }
 
     /// The words of a notice, by kind and locale. `title` and `body` in its data override the built-in words. A notice of an unknown kind
-    /// uses its data's `text`. In alarms and consent requests the link is the contact's own, to answer by.
+    /// uses its data's `text`. In alarms, consent requests and questions the link is the reader's own, to answer by.
     /// Words that an operator has published for a kind override all of these; the link is always included.
     package static func of(
         _ sending: Sending, app: String, defaultLocale: String, links: Links? = nil,
@@ -34,12 +34,9 @@ package struct NoticeWords: Sendable, Equatable {
         let known = language.words(sending.kind, sending.data, person: sending.person)
         let title = sending.data["title"] ?? known?.title ?? app
         let body = sending.data["body"] ?? known?.body ?? sending.data["text"] ?? language.plain
-        // Only for notices that the check-ins write: a client's own notice never gets a signed link.
-        let answer =
-            sending.kind.hasPrefix("alarm.")
-            ? sending.data["ref"].flatMap { links?.alarm(sending.data["alarm"], contact: $0) } : nil
         var words = NoticeWords(
-            title: clean(title, 200), body: clean(body, 1500), link: link(sending.data["url"] ?? answer))
+            title: clean(title, 200), body: clean(body, 1500),
+            link: link(sending.data["url"] ?? answerLink(sending, links)))
         if let own = phrases.of(sending, words) {
             (words.title, words.body) = (clean(own.title, 200), clean(own.body, 1500))
         }
@@ -48,6 +45,14 @@ package struct NoticeWords: Sendable, Equatable {
             words.title = clean("\(language.test) \(words.title)", 200)
         }
         return words
+    }
+
+    /// Only for notices that the check-ins or questions to people make: a client's own notice never gets a signed link.
+    private static func answerLink(_ sending: Sending, _ links: Links?) -> String? {
+        guard let links, let ref = sending.data["ref"] else { return nil }
+        if sending.kind.hasPrefix("alarm.") { return links.alarm(sending.data["alarm"], contact: ref) }
+        guard sending.kind.hasPrefix("approval.") else { return nil }
+        return sending.data["approval"].flatMap { links.approval($0, ref: ref) }
     }
 
     /// Without control characters except line ends, and cut to the allowed length.
@@ -98,8 +103,46 @@ enum NoticeLanguage {
         let name = data["name"] ?? data["person"] ?? person
         let by = data["by"] ?? data["contact"]
         switch self {
-        case .english: return Self.english(kind, data, name, by)
-        case .german: return Self.german(kind, data, name, by)
+        case .english: return Self.english(kind, data, name, by) ?? Self.englishQuestion(kind, data)
+        case .german: return Self.german(kind, data, name, by) ?? Self.germanQuestion(kind, data)
+        }
+    }
+
+    /// What a person reads whom a job asks.
+    private static func englishQuestion(_ kind: String, _ data: Facts) -> NoticeWords? {
+        let asks = data["asks"] ?? "Somebody"
+        let question = data["step"].map { "The question: \($0)." } ?? "There is a question for you."
+        let until = data["due"].map { " Please answer by \($0)." } ?? ""
+        switch kind {
+        case "approval.asked":
+            return NoticeWords(title: "\(asks) asks for your answer", body: question + until)
+        case "approval.reminder":
+            return NoticeWords(
+                title: "\(asks) still waits for an answer", body: "\(question) Nobody has answered yet.\(until)")
+        case "approval.escalated":
+            return NoticeWords(
+                title: "\(asks) now asks for your answer",
+                body: "\(question) Nobody has answered yet, so you are asked.\(until)")
+        default: return nil
+        }
+    }
+
+    private static func germanQuestion(_ kind: String, _ data: Facts) -> NoticeWords? {
+        let asks = data["asks"] ?? "Jemand"
+        let question = data["step"].map { "Die Frage: \($0)." } ?? "Es gibt eine Frage an dich."
+        let until = data["due"].map { " Bitte antworte bis \($0)." } ?? ""
+        switch kind {
+        case "approval.asked":
+            return NoticeWords(title: "\(asks) bittet um deine Antwort", body: question + until)
+        case "approval.reminder":
+            return NoticeWords(
+                title: "\(asks) wartet noch auf eine Antwort",
+                body: "\(question) Es hat noch niemand geantwortet.\(until)")
+        case "approval.escalated":
+            return NoticeWords(
+                title: "\(asks) bittet jetzt um deine Antwort",
+                body: "\(question) Es hat noch niemand geantwortet, darum wirst du gefragt.\(until)")
+        default: return nil
         }
     }
 

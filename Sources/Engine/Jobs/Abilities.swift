@@ -18,8 +18,17 @@ package final class Abilities: Sendable {
     package let undone: @Sendable (Context) async throws -> Void
     /// Waits for something; nil: the run has ended, and its job waits.
     package let wait: @Sendable (Context, WaitRequest) async throws -> [UInt8]?
+    /// Appends a value to the stream of the context's job. call: which of this run's calls it is.
+    package let publish:
+        @Sendable (_ context: Context, _ value: [UInt8], _ key: String?, _ call: Int64) async throws -> Void
+    /// Replaces the state of the context's job.
+    package let putState: @Sendable (_ context: Context, _ value: [UInt8]) async throws -> Void
     /// A page of the jobs that the context's job waited for, above a number.
     package let earlier: @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
+    /// Only in a rehearsal.
+    package let rehearsing: Rehearsing?
+    /// Whether the context's job takes the new way of a change: decides it, and records it in the step of this name.
+    package let changed: @Sendable (_ context: Context, _ step: String, _ change: String) async throws -> Bool
 
     package init(
         steps: @escaping @Sendable (Context) async throws -> [String: [UInt8]],
@@ -31,7 +40,15 @@ package final class Abilities: Sendable {
             @escaping @Sendable (_ context: Context, _ name: String, _ value: [UInt8]) async throws -> [UInt8],
         undone: @escaping @Sendable (Context) async throws -> Void,
         wait: @escaping @Sendable (Context, WaitRequest) async throws -> [UInt8]?,
-        earlier: @escaping @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob]
+        publish:
+            @escaping @Sendable (_ context: Context, _ value: [UInt8], _ key: String?, _ call: Int64) async throws ->
+            Void,
+        putState: @escaping @Sendable (_ context: Context, _ value: [UInt8]) async throws -> Void,
+        earlier: @escaping @Sendable (_ context: Context, _ after: Int64) async throws -> [EarlierJob],
+        changed: @escaping @Sendable (_ context: Context, _ step: String, _ change: String) async throws -> Bool = {
+            _, _, _ in throw Unimplemented(name: "changed")
+        },
+        rehearsing: Rehearsing? = nil
     ) {
         self.steps = steps
         self.record = record
@@ -41,7 +58,11 @@ package final class Abilities: Sendable {
         self.recordUndoable = recordUndoable
         self.undone = undone
         self.wait = wait
+        self.publish = publish
+        self.putState = putState
         self.earlier = earlier
+        self.rehearsing = rehearsing
+        self.changed = changed
     }
 
     /// For contexts without a runner.
@@ -53,6 +74,8 @@ package final class Abilities: Sendable {
         recordUndoable: { _, _, _ in throw Unimplemented(name: "recordUndoable") },
         undone: { _ in throw Unimplemented(name: "undone") },
         wait: { _, _ in throw Unimplemented(name: "wait") },
+        publish: { _, _, _, _ in throw Unimplemented(name: "publish") },
+        putState: { _, _ in throw Unimplemented(name: "putState") },
         earlier: { _, _ in throw Unimplemented(name: "earlier") })
 
     struct Unimplemented: Error, CustomStringConvertible {

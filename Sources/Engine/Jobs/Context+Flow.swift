@@ -10,6 +10,8 @@ package struct Spawned: Sendable {
     package var priority: Int?
     /// A job of the same run that waits for them all.
     package var before: Int64?
+    /// Of their arguments; 0: none.
+    package var version = 0
 }
 
 /// What a predecessor of a job has left.
@@ -79,7 +81,7 @@ extension Context {
             self,
             Spawned(
                 kind: Work.kind, args: [try Self.args(job)], encrypted: Work.encrypted, queue: queue, priority: nil,
-                before: nil))
+                before: nil, version: Work.version))
     }
 
     nonisolated(nonsending) private func spawn<Work: Job>(
@@ -87,7 +89,8 @@ extension Context {
     ) async throws {
         if undo != nil { return }
         var page = Spawned(
-            kind: Work.kind, args: [], encrypted: Work.encrypted, queue: queue, priority: priority, before: last)
+            kind: Work.kind, args: [], encrypted: Work.encrypted, queue: queue, priority: priority, before: last,
+            version: Work.version)
         while let job = try await next() {
             page.args.append(try Self.args(job))
             guard page.args.count == Self.spawnPage else { continue }

@@ -40,7 +40,7 @@ extension Context {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw StepError.undecodable(name: name, reason: "it is no \(Value.self)")
+            throw undecodable(name, "it is no \(Value.self)")
         }
     }
 
@@ -58,6 +58,7 @@ extension Context {
         guard (1...128).contains(name.unicodeScalars.count), !name.unicodeScalars.contains("\0") else {
             throw StepError.malformedName(name)
         }
+        if let rehearsing = abilities.rehearsing { return try await rehearsing.ask(self, RehearsedAsk(step: name)) }
         try Task.checkCancellation()
         switch try await turn(name) {
         case .recorded(let value): return value

@@ -6,6 +6,10 @@ public struct RunHasEnded: Error, CustomStringConvertible {
     /// The step that waits.
     public let step: String
 
+    package init(step: String) {
+        self.step = step
+    }
+
     /// Which step waits.
     public var description: String { "the run has ended: its step \(step) waits" }
 }
@@ -25,6 +29,19 @@ public struct Approval: Codable, Sendable, Equatable {
     }
 }
 
+/// Whom to ask next if nobody has answered.
+public struct Escalation: Sendable, Equatable {
+    let after: Duration
+    let people: [String]
+
+    /// - Parameters:
+    ///   - after: How long after the question.
+    ///   - people: Ids of people, or addresses for mail.
+    public init(after: Duration, to people: [String]) {
+        (self.after, self.people) = (after, people)
+    }
+}
+
 /// What a run is about to wait for.
 package struct WaitRequest: Sendable {
     package enum What: String, Sendable {
@@ -37,6 +54,8 @@ package struct WaitRequest: Sendable {
         package var args: [UInt8]
         package var encrypted: Bool
         package var queue: String?
+        /// Of the arguments; 0: none.
+        package var version = 0
     }
 
     package var step: String
@@ -113,13 +132,32 @@ extension Context {
         return try decoded(Told<Value>.self, told, step).value
     }
 
-    /// Asks a person, and waits for the answer: `millrace approvals list` shows the question, `millrace approvals answer` answers it. Nil: nobody
-    /// answered in time.
+    /// Asks a person, and waits for the answer: `millrace approvals list` shows the question, `millrace approvals answer` answers it, and those
+    /// who are notified get a link to a page that does. Nil: nobody answered in time.
+    ///
+    /// ```swift
+    /// let answer = try await context.approval(
+    ///     "refund", of: order, timeout: .seconds(7 * 86_400), notify: ["ada"], remind: .seconds(86_400),
+    ///     escalate: Escalation(after: .seconds(2 * 86_400), to: ["eve"]))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - step: The step's name. People read it as the question.
+    ///   - request: What they are asked about.
+    ///   - timeout: After this long it returns nil; without it, it waits for as long as it takes.
+    ///   - notify: Who is told at once: ids of people, or addresses for mail.
+    ///   - remind: How often those who were told are reminded, a minute at least.
+    ///   - escalate: Who is told if nobody has answered by then.
     nonisolated(nonsending) public func approval(
-        _ step: String, of request: some Encodable & Sendable, timeout: Duration? = nil
+        _ step: String, of request: some Encodable & Sendable, timeout: Duration? = nil, notify: [String] = [],
+        remind: Duration? = nil, escalate: Escalation? = nil
     ) async throws -> Approval? {
         let told = try await waited(
-            step, .approval, Question(request: request, seconds: timeout.map { max(.zero, $0) / .seconds(1) }))
+            step, .approval,
+            Question(
+                request: request, seconds: timeout.map { max(.zero, $0) / .seconds(1) },
+                notify: notify.isEmpty ? nil : notify, remindSeconds: remind.map { $0 / .seconds(1) },
+                escalateSeconds: escalate.map { $0.after / .seconds(1) }, escalateTo: escalate?.people))
         return try decoded(Told<Approval>.self, told, step).value
     }
 
@@ -138,7 +176,8 @@ extension Context {
         let step = step ?? "children \(Work.kind)"
         let children = try jobs.map {
             WaitRequest.Child(
-                kind: Work.kind, args: Array(try JSONEncoder().encode($0)), encrypted: Work.encrypted, queue: queue)
+                kind: Work.kind, args: Array(try JSONEncoder().encode($0)), encrypted: Work.encrypted, queue: queue,
+                version: Work.version)
         }
         let told = try await waited(step, .jobs, WaitOptions(), children)
         return try decoded(Children<Value>.self, told, step).jobs.map {
@@ -152,6 +191,13 @@ extension Context {
         guard (1...128).contains(step.unicodeScalars.count), !step.unicodeScalars.contains("\0") else {
             throw StepError.malformedName(step)
         }
+        func request() throws -> WaitRequest {
+            WaitRequest(
+                step: step, what: what, options: Array(try JSONEncoder().encode(options)), children: children)
+        }
+        if let rehearsing = abilities.rehearsing {
+            return try await rehearsing.ask(self, RehearsedAsk(step: step, wait: try request()))
+        }
         try Task.checkCancellation()
         switch try await turn(step) {
         case .recorded(let value): return value
@@ -161,9 +207,7 @@ extension Context {
         }
         do {
             if let undo { throw UndoNotReached(step: undo.step, why: "step \(step) before it is not on record") }
-            let request = WaitRequest(
-                step: step, what: what, options: Array(try JSONEncoder().encode(options)), children: children)
-            guard let value = try await abilities.wait(self, request) else {
+            guard let value = try await abilities.wait(self, try request()) else {
                 markWaiting()
                 throw RunHasEnded(step: step)
             }
@@ -179,7 +223,7 @@ extension Context {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw StepError.undecodable(name: step, reason: "what has come is not of the awaited type")
+            throw undecodable(step, "what has come is not of the awaited type")
         }
     }
 }
@@ -207,4 +251,15 @@ private struct WaitOptions: Encodable {
 private struct Question<Request: Encodable>: Encodable {
     var request: Request
     var seconds: Double?
+    var notify: [String]?
+    var remindSeconds: Double?
+    var escalateSeconds: Double?
+    var escalateTo: [String]?
+
+    enum CodingKeys: String, CodingKey {
+        case request, seconds, notify
+        case remindSeconds = "remind_seconds"
+        case escalateSeconds = "escalate_seconds"
+        case escalateTo = "escalate_to"
+    }
 }

@@ -28,6 +28,9 @@ public final class Context: Sendable {
     /// The metadata object given at enqueue, as JSON text.
     public let metadata: [UInt8]?
 
+    /// The version of the arguments, see ``Job/version``; nil: the job has none.
+    public let version: Int?
+
     /// What this run undoes; nil: it does its job's work.
     package let undo: Undo?
     /// Its kind takes jobs that undo steps.
@@ -45,6 +48,7 @@ public final class Context: Sendable {
         var reports = false
         var waits = false
         var undone = false
+        var calls: Int64 = 0
     }
 
     /// Why this run is being cancelled; nil while it is not. Set before the task is cancelled.
@@ -91,6 +95,14 @@ public final class Context: Sendable {
         state.withLock { $0.undone = true }
     }
 
+    /// Counts the values that this run publishes.
+    func nextCall() -> Int64 {
+        state.withLock { state in
+            state.calls += 1
+            return state.calls
+        }
+    }
+
     func markReporting() {
         state.withLock { $0.reports = true }
     }
@@ -99,9 +111,10 @@ public final class Context: Sendable {
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
         session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?,
-        undo: Undo? = nil, takesUndos: Bool = true, abilities: Abilities = .unimplemented
+        undo: Undo? = nil, takesUndos: Bool = true, version: Int? = nil, abilities: Abilities = .unimplemented
     ) {
         self.takesUndos = takesUndos
+        self.version = version
         self.undo = undo
         self.id = id
         self.kind = kind

@@ -32,6 +32,14 @@ public protocol Job: Codable, Sendable {
     /// The fields of its arguments and results that are hidden from people who may look at jobs, such as `["card.number", "people.*.email"]`.
     /// A path matches at any depth, and `*` is any one name. Names such as `password` are hidden anyway. Default: none.
     static var redacted: [String] { get }
+
+    /// The version of its arguments, from 1 on, which the library writes down for each job that it enqueues. Raise it when workers that run now could
+    /// not read the arguments any more: they never get such a job. Default: 0, no version.
+    static var version: Int { get }
+
+    /// The versions of arguments that its handler reads, at most 32; ``Context/version`` says which it has. Jobs without a version come too.
+    /// Default: the current one.
+    static var accepts: ClosedRange<Int> { get }
 }
 
 extension Job {
@@ -49,6 +57,10 @@ extension Job {
     public static var searchable: [String] { [] }
     /// What the list of the whole database hides.
     public static var redacted: [String] { [] }
+    /// None.
+    public static var version: Int { 0 }
+    /// The current one.
+    public static var accepts: ClosedRange<Int> { version...version }
 }
 
 /// What happens to a run while its worker cannot reach the database.

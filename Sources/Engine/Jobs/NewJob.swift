@@ -30,6 +30,8 @@ public struct NewJob: Sendable {
     public var tenant: String?
     /// The jobs it waits for; nil: none.
     public var after: After?
+    /// The version of its arguments, see ``Job/version``; nil: none.
+    public var version: Int?
     /// nil: the kind's policy.
     public var maxAttempts: Int?
     /// Labels to find it by.

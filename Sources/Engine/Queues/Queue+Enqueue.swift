@@ -23,18 +23,19 @@ extension Queue {
     /// The fast way to enqueue many jobs of one kind that differ only in their arguments. All or none.
     package static func enqueueBulk(
         kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, delay: Duration? = nil,
-        tenant: String? = nil, maxAttempts: Int? = nil, limitKey: String? = nil, on connection: Connection,
-        deadline: Duration? = nil
+        tenant: String? = nil, maxAttempts: Int? = nil, limitKey: String? = nil, version: Int = 0,
+        on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> ClosedRange<Int64>? {
         try await connection.query(
             """
             select first, last
-              from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8)
+              from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8, $9)
             """,
             [
                 .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
                 .int4(priority.map { Int32(clamping: $0) }), .float8(delay.map { $0 / .seconds(1) }), .text(tenant),
                 .int4(maxAttempts.map { Int32(clamping: $0) }), .text(limitKey),
+                .int4(version > 0 ? Int32(clamping: version) : nil),
             ], deadline: deadline
         ) { row throws(PostgresError) in try row.int(0)...(try row.int(1)) }.first
     }
@@ -89,6 +90,7 @@ extension NewJob {
         var named: [String] = []
         if let uniqueFor { named.append("\"unique_for\": \(uniqueFor / .seconds(1))") }
         if let uniqueScope { named.append("\"unique_scope\": \"\(uniqueScope.rawValue)\"") }
+        if let version { named.append("\"version\": \(version)") }
         if let after {
             let jobs = after.jobs.map(String.init).joined(separator: ", ")
             named.append(

@@ -38,13 +38,14 @@ extension Queue {
     /// number of the first.
     package static func spawn(
         token: String, kind: String, args: [[UInt8]], queue: String?, priority: Int?, before: Int64?,
-        on connection: Connection
+        version: Int = 0, on connection: Connection
     ) async throws(PostgresError) -> Int64 {
         let rows = try await connection.query(
-            "select first from millrace.spawn($1, $2, $3, $4, $5, null, $6)",
+            "select first from millrace.spawn($1, $2, $3, $4, $5, null, $6, $7)",
             [
                 .text(token), .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
                 .int4(priority.map { Int32(clamping: $0) }), .int8(before),
+                .int4(version > 0 ? Int32(clamping: version) : nil),
             ], deadline: .seconds(60)
         ) { row throws(PostgresError) in try row.int(0) }
         return try one(rows)

@@ -14,10 +14,12 @@ package struct SessionCard: Sendable {
     package var direct: Bool
     /// The rooms it serves besides its kinds, each with how it serves them.
     package var rooms: [String: String]
+    /// The build to which it is pinned.
+    package var pin: String?
 
     package init(
         id: Int64, name: String, host: String, pid: Int32, version: String, queues: [String]?, kinds: [Int32],
-        slots: Int32, direct: Bool, rooms: [String: String] = [:]
+        slots: Int32, direct: Bool, rooms: [String: String] = [:], pin: String? = nil
     ) {
         self.id = id
         self.name = name
@@ -29,6 +31,7 @@ package struct SessionCard: Sendable {
         self.slots = slots
         self.direct = direct
         self.rooms = rooms
+        self.pin = pin
     }
 }
 
@@ -116,15 +119,14 @@ extension Queue {
         return try one(try one(rows))
     }
 
-    /// A line of these kinds: the same kinds, but for jobs that only workers take that know of them.
+    /// Lines of a kind of which a worker takes jobs.
     package static func registerLines(
-        on connection: Connection, _ line: String, of kinds: [String]
+        on connection: Connection, of kind: String, _ lines: [String]
     ) async throws(PostgresError) -> [Int32] {
-        guard !kinds.isEmpty else { return [] }
-        let rows = try await connection.query(
-            "select millrace.register_lines($1, $2)", [.texts(kinds), .text(line)]
-        ) { row throws(PostgresError) in try row.ints(0).map { Int32($0) } }
-        return try one(rows)
+        try one(
+            try await connection.query("select millrace.register_lines($1, $2)", [.text(kind), .texts(lines)]) {
+                row throws(PostgresError) in try row.ints(0).map { Int32($0) }
+            })
     }
 
     /// Creates the queues that a worker names, so that it can be woken for their first job.
@@ -137,13 +139,13 @@ extension Queue {
         try await connection.execute(
             """
             select millrace.session_open($1, $2, $3, $4, $5, $6, $7, $8, $9,
-                   (select coalesce(jsonb_object_agg(r.name, r.how), '{}') from unnest($10::text[], $11::text[]) r(name, how)))
+                   (select coalesce(jsonb_object_agg(r.name, r.how), '{}') from unnest($10::text[], $11::text[]) r(name, how)), $12)
             """,
             [
                 .int8(card.id), .text(card.name), .text(card.host), .int4(card.pid), .text(card.version),
                 .texts(card.queues),
                 .int4s(card.kinds), .int4(card.slots), .bool(card.direct),
-                .texts(Array(card.rooms.keys)), .texts(card.rooms.keys.map { card.rooms[$0] }),
+                .texts(Array(card.rooms.keys)), .texts(card.rooms.keys.map { card.rooms[$0] }), .text(card.pin),
             ])
     }
 

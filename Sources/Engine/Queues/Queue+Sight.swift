@@ -23,6 +23,12 @@ package struct WorkerRow: Sendable {
     package var host: String
     package var pid: Int
     package var version: String
+    /// The build of its program, as it stands behind the version.
+    package var build: String? {
+        version.firstIndex(of: "+").map { String(version[version.index(after: $0)...]) }.flatMap {
+            $0.isEmpty ? nil : $0
+        }
+    }
     package var state: String
     package var startedAt: Date
     package var beatAt: Date

@@ -23,6 +23,18 @@ package struct LogRow: Sendable, Equatable {
     package var text: String
 }
 
+/// A run of a job.
+package struct RunRow: Sendable, Equatable {
+    package var attempt: Int
+    package var startedAt: Date
+    /// nil: it is under way.
+    package var endedAt: Date?
+    package var outcome: String
+    package var worker: String?
+    /// The build of the worker's program.
+    package var build: String?
+}
+
 /// What a run reports between its start and its end, as `millrace.report` reads it. Ages are seconds.
 package struct RunReport: Sendable, Encodable {
     package struct Line: Sendable, Encodable {
@@ -80,6 +92,27 @@ extension Queue {
             sql, [.text(token), .text(name), .json(value)]
         ) { row throws(PostgresError) in try row.json(0) }
         return try one(rows)
+    }
+
+    /// Whether the token's job takes the new way of a change.
+    package static func changed(
+        _ name: String, token: String, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try one(
+            try await connection.query("select millrace.changed($1, $2)", [.text(token), .text(name)]) {
+                row throws(PostgresError) in try row.bool(0)
+            })
+    }
+
+    /// A job's runs, the first first.
+    package static func runs(of id: Int64, on connection: Connection) async throws(PostgresError) -> [RunRow] {
+        try await connection.query(
+            "select attempt, started_at, ended_at, outcome, worker, build from millrace.runs($1)", [.int8(id)]
+        ) { row throws(PostgresError) in
+            RunRow(
+                attempt: Int(try row.int(0)), startedAt: try row.date(1), endedAt: try row.optionalDate(2),
+                outcome: try row.string(3), worker: row.optionalString(4), build: row.optionalString(5))
+        }
     }
 
     /// Returns the jobs whose reports were not taken now and should be sent again.

@@ -37,10 +37,17 @@ extension JobWorker {
         package var observer: Observer?
         /// What the process does beside these jobs, each with how: `["mail": "resend", "notices": "on"]`. `status` names what nobody does.
         package var rooms: [String: String] = [:]
-        /// Which build of the program this is; `status` compares the newest with earlier ones.
+        /// Which build of the program this is; nil: the hash of the executable says it. `status` compares the newest with earlier ones.
         package var build: String?
 
-        var versionText: String { build.map { "\(JobWorker.version)+\($0)" } ?? JobWorker.version }
+        /// It takes new jobs only while its build is the promoted one, and goes on only with jobs that its build began.
+        package var isPinned = false
+
+        var buildText: String { build ?? ProgramBuild.hash }
+        var versionText: String {
+            let build = buildText
+            return build.isEmpty ? JobWorker.version : "\(JobWorker.version)+\(build)"
+        }
 
         /// For so long it may try in vain to claim, to read, to record or to tell that it lives, until it is not ready: as long as one
         /// statement may take.
@@ -66,6 +73,9 @@ extension JobWorker {
         package var abandoned: Int
         /// Ends that could not be recorded because the database stayed away; those jobs will run again.
         package var unrecorded: Int
+
+        /// Of a worker that was rehearsed: it has run nothing.
+        package static let nothing = Report(finished: 0, handedBack: 0, refused: 0, abandoned: 0, unrecorded: 0)
     }
 
     package enum Failure: Error, Sendable, CustomStringConvertible {

@@ -65,6 +65,7 @@ package final class JobWorker: Sendable {
     }
 
     private func live() async throws -> Report {
+        if shared.options.build == nil { _ = await Thread.run(name: "mr-build") { ProgramBuild.hash } }
         let opened: Bool?
         do {
             opened = try await sessions.open()

@@ -4,7 +4,17 @@ import Synchronization
 
 /// The kinds and queues that a worker knows, as the database last told them.
 final class WorkCatalog: Sendable {
-    private let kinds = Mutex<[Int32: WorkedKind]>([:])
+    private struct Kinds {
+        /// Those of which it takes jobs now.
+        var taken: [Int32: WorkedKind] = [:]
+        /// The same, those first of which most jobs are.
+        var order: [Int32] = []
+        /// Of all that it has ever taken.
+        var names: [Int32: String] = [:]
+    }
+
+    private let kinds = Mutex(Kinds())
+    private let turn = Atomic(0)
     private let queues = Mutex(KnownQueues())
     /// How long the last walk over the lanes took.
     private let walk = Mutex(Duration.zero)
@@ -25,15 +35,32 @@ final class WorkCatalog: Sendable {
         self.wakeups = wakeups
     }
 
-    var kindIDs: [Int32] { kinds.withLock { Array($0.keys) } }
-    var kindNames: [Int32: String] { kinds.withLock { $0.mapValues(\.handler.kind) } }
+    var kindIDs: [Int32] { kinds.withLock { $0.order } }
+    var kindNames: [Int32: String] { kinds.withLock { $0.names } }
+    /// Changes with the kinds of which it takes jobs.
+    var kindTurn: Int { turn.load(ordering: .acquiring) }
     var known: KnownQueues { queues.withLock { $0 } }
 
-    func kind(_ id: Int32) -> WorkedKind? { kinds.withLock { $0[id] } }
+    /// nil: it takes no jobs of this kind, or none any more.
+    func kind(_ id: Int32) -> WorkedKind? { kinds.withLock { $0.taken[id] } }
     func name(of queue: Int32) -> String? { queues.withLock { $0.names[queue] } }
     func serves(_ queue: Int32) -> Bool { queues.withLock { $0.serves?.contains(queue) ?? true } }
 
-    func set(kinds known: [Int32: WorkedKind]) { kinds.withLock { $0 = known } }
+    /// Which kinds were added and which are no longer among them.
+    @discardableResult
+    func take(_ known: [(id: Int32, kind: WorkedKind)]) -> (added: Set<Int32>, gone: Set<Int32>) {
+        let before = kinds.withLock { kinds in
+            defer {
+                kinds.taken = Dictionary(known.map { ($0.id, $0.kind) }, uniquingKeysWith: { first, _ in first })
+                kinds.order = known.map(\.id)
+                for (id, kind) in known { kinds.names[id] = kind.handler.kind }
+            }
+            return Set(kinds.taken.keys)
+        }
+        let now = Set(known.map(\.id))
+        if now != before { turn.add(1, ordering: .releasing) }
+        return (now.subtracting(before), before.subtracting(now))
+    }
 
     var lastWalk: Duration {
         get { walk.withLock { $0 } }

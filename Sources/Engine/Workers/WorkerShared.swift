@@ -93,6 +93,7 @@ final class WorkerShared: Sendable {
             case "flows": flowEnds.fire()
             case "signals": signals.fire()
             case "operations": operations.fire()
+            case "versions": sessionGone.fire()  // a beat looks at them
             default: sleepLock.signal.fire()
             }
         }
@@ -102,7 +103,8 @@ final class WorkerShared: Sendable {
         log.info(
             "worker started",
             [
-                ("slots", "\(options.slots)"), ("kinds", kindNames.sorted().joined(separator: ",")),
+                ("build", options.buildText), ("slots", "\(options.slots)"),
+                ("kinds", kindNames.sorted().joined(separator: ",")),
                 ("queues", options.queues.isEmpty ? "all" : options.queues.map(\.name).joined(separator: ",")),
                 ("wakes", direct ? "notified" : "polling"),
             ])

@@ -78,7 +78,8 @@ public final class Client: Sendable {
         _ = try await using { connection throws(PostgresError) in
             try await Queue.enqueueBulk(
                 kind: Work.kind, args: all, queue: queue, priority: priority, delay: delay, tenant: tenant,
-                maxAttempts: maxAttempts, limitKey: limitKey, on: connection, deadline: .seconds(60))
+                maxAttempts: maxAttempts, limitKey: limitKey, version: Work.version, on: connection,
+                deadline: .seconds(60))
         }
     }
 
@@ -164,7 +165,7 @@ public final class Client: Sendable {
         }
     }
 
-    private func seal(_ args: [UInt8], kind: String) throws(QueueError) -> [UInt8] {
+    func seal(_ args: [UInt8], kind: String) throws(QueueError) -> [UInt8] {
         do {
             return try keys.seal(args, kind: kind)
         } catch {
@@ -189,6 +190,7 @@ extension NewJob {
     ) throws(QueueError) {
         self.init(kind: Work.kind, args: try Client.encode(job))
         encrypted = Work.encrypted
+        version = Work.version > 0 ? Work.version : nil
         runAt = time
         self.delay = delay
         uniqueKey = unique

@@ -2,7 +2,7 @@ import FoundationEssentials
 public import Jobs
 import Synchronization
 
-/// What runs on a ``TestBench`` record without a database: steps, progress, lines of log, a result.
+/// What runs on a ``TestBench`` record without a database: steps, progress, lines of log, what they publish, a result.
 ///
 /// ```swift
 /// let notes = RunNotes()
@@ -20,6 +20,8 @@ public final class RunNotes: Sendable {
         var result: [UInt8]?
         var spawned: [(kind: String, args: [UInt8])] = []
         var earlier: [EarlierJob] = []
+        var published: [(key: String?, value: [UInt8])] = []
+        var output: [UInt8]?
     }
 
     private let state = Mutex(State())
@@ -51,6 +53,16 @@ public final class RunNotes: Sendable {
         try state.withLock { $0.spawned }.filter { $0.kind == Work.kind }.map {
             try JSONDecoder().decode(type, from: Data($0.args))
         }
+    }
+
+    /// What runs have published, in order.
+    public func published<Value: Decodable>(as type: Value.Type) throws -> [Value] {
+        try state.withLock { $0.published }.map { try JSONDecoder().decode(type, from: Data($0.value)) }
+    }
+
+    /// The last state that a run has given; nil when there is none.
+    public func state<Value: Decodable>(as type: Value.Type) throws -> Value? {
+        try state.withLock { $0.output }.map { try JSONDecoder().decode(type, from: Data($0)) }
     }
 
     /// Sets the results of the jobs that the run waited for, in their order.
@@ -105,6 +117,22 @@ public final class RunNotes: Sendable {
                     return Array("null".utf8)
                 }
             },
-            earlier: { _, after in after > 0 ? [] : self.state.withLock { $0.earlier } })
+            publish: { _, value, key, _ in
+                self.state.withLock { state in
+                    if let key, state.published.contains(where: { $0.key == key }) { return }
+                    state.published.append((key, value))
+                }
+            },
+            putState: { _, value in self.state.withLock { $0.output = value } },
+            earlier: { _, after in after > 0 ? [] : self.state.withLock { $0.earlier } },
+            changed: { context, step, _ in
+                self.state.withLock { state in
+                    // A later attempt began with earlier code.
+                    let answer = context.attempt == 1
+                    state.order.append(step)
+                    state.values[step] = Array((answer ? "true" : "false").utf8)
+                    return answer
+                }
+            })
     }
 }

@@ -112,10 +112,11 @@ extension SQLStatement {
             let plain = try Client.encode(job)
             args.append(string(Work.encrypted ? try sealed(plain, kind: Work.kind, keys) : plain))
         }
+        let version = Work.version > 0 ? ", the_version => \(Work.version)" : ""
         return SQLStatement(
             text: """
                 select first, last from millrace.enqueue_bulk($1::text, $2::text[], $3::text, $4::int4, \
-                millrace.now() + make_interval(secs => $5::float8), $6::text, $7::int4, $8::text)
+                millrace.now() + make_interval(secs => $5::float8), $6::text, $7::int4, $8::text\(version))
                 """,
             parameters: [
                 .text(Work.kind), .texts(args), .text(queue), .integer(priority.map { Int64($0) }),

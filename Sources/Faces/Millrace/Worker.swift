@@ -46,6 +46,7 @@ public final class Worker: Sendable {
     private let slots: Int
     private let queues: [String: Int?]
     private let drainTimeout: Duration
+    private let onlyBuild: Bool
     private let log: Log
     private let metrics: (any MetricsHandler)?
     private let state = Mutex(State())
@@ -59,16 +60,19 @@ public final class Worker: Sendable {
     ///   - log: The lowest level to log.
     ///   - logHandler: The receiver of the log; nil: stderr.
     ///   - metrics: The receiver of the metrics; nil: none.
+    ///   - onlyBuild: Take new jobs only while this build is the promoted one, and go on only with jobs that it began: see
+    ///     `millrace versions`. `MILLRACE_BUILD` names the build, else the hash of the executable does.
     public init(
         database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
         drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info,
-        logHandler: (any LogHandler)? = nil, metrics: (any MetricsHandler)? = nil
+        logHandler: (any LogHandler)? = nil, metrics: (any MetricsHandler)? = nil, onlyBuild: Bool = false
     ) {
         self.database = database
         self.keys = keys
         self.slots = max(1, slots)
         self.queues = queues
         self.drainTimeout = drainTimeout
+        self.onlyBuild = onlyBuild
         self.log = log.log(to: logHandler)
         self.metrics = metrics
     }
@@ -77,10 +81,8 @@ public final class Worker: Sendable {
     public func handle<Work: Job>(
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict
     ) {
-        var handler = Handler(type, queue: queue, body: body)
-        handler.takesUndos = true
-        let made = handler
-        state.withLock { $0.handlers.append(made) }
+        let handler = Handler(type, queue: queue, body: body).takingUndos
+        state.withLock { $0.handlers.append(handler) }
     }
 
     /// Has a job enqueued by the clock. The schedule is made, or changed if it was another, when the worker starts; it outlives the
@@ -120,6 +122,25 @@ public final class Worker: Sendable {
         }
     }
 
+    /// Registers the handler of a workflow: what it returns is the job's result. An error that it throws is tried again as usual, unless it
+    /// says otherwise; ``Discarded`` ends the job for good.
+    ///
+    /// ```swift
+    /// worker.handle(workflow: PlaceOrder.self) { order, context in
+    ///     try await context.step("charge") { try await charge(order) }
+    ///     return Receipt(order: order.number)
+    /// }
+    /// ```
+    public func handle<Flow: Workflow>(
+        workflow type: Flow.Type, queue: String? = nil,
+        _ body: @escaping @Sendable (Flow, Context) async throws -> Flow.Result
+    ) {
+        handle(type, queue: queue) { flow, context in
+            try context.result(try await body(flow, context))
+            return .done
+        }
+    }
+
     /// Handlers that a room of ours has made.
     package func handle(_ handlers: [Handler]) {
         state.withLock { $0.handlers += handlers }
@@ -138,6 +159,7 @@ public final class Worker: Sendable {
     /// it has ten more seconds to come back and record the ended jobs. Jobs that it has not recorded run again.
     @discardableResult
     public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
+        if let descriptor = RehearsalServer.descriptor() { return try await rehearse(on: descriptor) }
         let engine = try makeEngine()
         let early = state.withLock { state in
             state.engine = engine
@@ -155,6 +177,13 @@ public final class Worker: Sendable {
         } catch {
             throw QueueError(.refused, "\(error)")
         }
+    }
+
+    /// Runs handlers for `millrace rehearse`, which has started this process: without a database, and without doing the work of any step.
+    package func rehearse(on descriptor: Int32) async throws(QueueError) -> WorkReport {
+        let handlers = try registeredHandlers().handlers
+        await RehearsalServer(handlers, descriptor: descriptor).run()
+        return WorkReport(Workers.JobWorker.Report.nothing)
     }
 
     /// Stops claiming, hands back jobs that have not started, and lets the others finish. A second call stops at once.
@@ -175,6 +204,7 @@ public final class Worker: Sendable {
         options.slots = slots
         options.queues = queues.map { (name: $0.key, slots: $0.value) }
         options.drainDeadline = drainTimeout
+        options.isPinned = onlyBuild
         options.observer = metrics.map { .init($0) }
         let (handlers, middleware, schedules) = try registry(keys: options.keys)
         options.schedules = schedules
@@ -188,12 +218,17 @@ public final class Worker: Sendable {
     ) throws(QueueError) -> (handlers: [Handler], middleware: [Middleware], schedules: [Schedule]) {
         var sealed: [Schedule] = []
         for schedule in schedules { sealed.append(try schedule.sealed(with: keys)) }
+        let (handlers, middleware) = try registeredHandlers()
+        return (handlers, middleware, sealed)
+    }
+
+    private func registeredHandlers() throws(QueueError) -> (handlers: [Handler], middleware: [Middleware]) {
         let (handlers, middleware) = state.withLock { ($0.handlers, $0.middleware) }
         let kinds = Set(handlers.map(\.kind))
         guard kinds.count == handlers.count else {
             throw QueueError(.misconfigured, "A kind has two handlers; register each kind once.")
         }
-        return (handlers, middleware, sealed)
+        return (handlers, middleware)
     }
 
     func keyring() throws(QueueError) -> Keyring { try keys.ring() }

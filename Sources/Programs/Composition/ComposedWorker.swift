@@ -96,6 +96,7 @@ extension Composer {
         options.service = ServiceSocket(environment: surroundings.environment)
         options.rooms = servedRooms
         if let build = settings.text(.build) { options.build = build }
+        options.isPinned = settings.onlyBuild
         change(&options)
         let engine = JobWorker(options: options, handlers: all, middleware: middleware, log: log)
         let blobs = blobs(pool: pool)
@@ -103,6 +104,7 @@ extension Composer {
         let notices = try notices(pool: pool, hearing: hearing, supervisor: supervisor)
         let webhooks = webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
         let mailRoutes = sendsMail ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
+        let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
         let console =
             settings.showsConsole
             ? try console(pool: Pool(database, size: 6), version: JobWorker.version, keepsHouse: false) : nil
@@ -110,7 +112,8 @@ extension Composer {
             settings.servesApps
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
         let listener = try listener(
-            for: engine, supervisor, more: mailRoutes + checkIns.routes + blobs.routes + (console?.routes ?? []),
+            for: engine, supervisor,
+            more: mailRoutes + checkIns.routes + approvalRoutes + blobs.routes + (console?.routes ?? []),
             rooms: {
                 var gauges = await mail?.service.tally.gauges ?? []
                 gauges += await checkIns.gauges

@@ -19,7 +19,7 @@ enum LoadVerbs {
         .loadMixed,
         .loadSlots,
         .loadCancellations,
-        .loadUndo,
+        .loadUndo, .loadVersions,
         .loadClaims,
         .loadLimits,
         .loadRate,
@@ -35,6 +35,6 @@ enum LoadVerbs {
         .loadUpgrade,
         .loadSupervisor, .loadMail,
         .loadQuests, .loadPeople, .loadGatewayStreams, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
-        .loadStalls,
+        .loadStalls, .loadRehearse,
     ]
 }

@@ -1,10 +1,14 @@
+import FoundationEssentials
 import Glibc
 import MillraceCommand
 
 /// The program `millrace-load`.
 @main
 enum Main {
-    static func main() async {
+    static func main() async throws {
+        if let path = ProcessInfo.processInfo.environment[DescribedWorker.variable] {
+            return try await DescribedWorker.run(from: path)
+        }
         CommandProcess.prepare()
         exit(await CommandProcess.run(Array(CommandLine.arguments.dropFirst()), tree: LoadVerbs.tree))
     }

@@ -26,14 +26,15 @@ public final class CompleteWorker: Sendable {
     }
 
     private let options: Options
-    private let composer: Composer
+    /// nil: this process is rehearsed, and has none of the settings.
+    private let composer: Composer?
     private let jobs: Millrace.Worker
     private let state = Mutex(State())
 
     /// Reads and checks all settings; everything that is wrong with them is in the one error.
     public init(_ options: Options = Options()) throws(QueueError) {
         self.options = options
-        composer = try options.composer()
+        composer = RehearsalServer.descriptor() == nil ? try options.composer() : nil
         jobs = Worker(keys: .none, log: .silent)
     }
 
@@ -72,6 +73,7 @@ public final class CompleteWorker: Sendable {
     /// false. A second request stops at once. The rooms and the listener go on until the last job has ended.
     @discardableResult
     public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
+        if let descriptor = RehearsalServer.descriptor() { return try await jobs.rehearse(on: descriptor) }
         do {
             let worker = try await composed()
             let early = state.withLock { state in
@@ -105,6 +107,7 @@ public final class CompleteWorker: Sendable {
     }
 
     private func composed() async throws -> ComposedWorker {
+        guard let composer else { throw QueueError(.misconfigured, "This process is rehearsed, and has no settings.") }
         let registered = try jobs.registry(keys: composer.settings.keys)
         return try await composer.worker(registered.handlers, middleware: registered.middleware, name: options.name) {
             $0.schedules = registered.schedules

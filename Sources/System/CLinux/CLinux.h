@@ -4,12 +4,18 @@
 // Swift's Glibc module is built without _GNU_SOURCE, so what glibc adds to POSIX is invisible to Swift, and stays so
 // whatever a header that imports the module defines. These shims declare the originals themselves.
 
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
 #include <linux/openat2.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -78,6 +84,32 @@ static inline int millrace_open_beneath(int directory, const char *_Nonnull path
 static inline long millrace_file_system(int descriptor) {
     struct statfs about;
     return fstatfs(descriptor, &about) == 0 ? (long)about.f_type : -1;
+}
+
+/// From now on no thread of this process makes a socket or connects one: the calls fail with EACCES. Descriptors that are open stay as they are. 0, or -1
+/// when the kernel refuses the filter. The filter is plain data, so that no library needs linking.
+static inline int millrace_go_offline(void) {
+#if defined(__x86_64__)
+    const unsigned machine = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+    const unsigned machine = AUDIT_ARCH_AARCH64;
+#else
+    const unsigned machine = 0;
+#endif
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),  // calls of another machine's numbers
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 425, 1, 0),  // io_uring_setup, which could do both
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+    };
+    struct sock_fprog program = {.len = sizeof rules / sizeof rules[0], .filter = rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0 ? 0 : -1;
 }
 
 #endif

@@ -1,6 +1,6 @@
 import Encodings
 
-/// Links that prove where they come from: to unsubscribe, without an address in them, and to answer an alarm.
+/// Links that prove where they come from: to unsubscribe, without an address in them, and to answer an alarm or a question.
 package struct Links: Sendable {
     /// Without a slash at its end.
     private let publicURL: String
@@ -42,25 +42,52 @@ package struct Links: Sendable {
     }
 
     package func alarmToken(_ alarm: String?, contact: String) -> String? {
-        guard !publicURL.isEmpty, let secret = secrets.first, let contact = Self.uuid(contact),
-            let alarm = alarm == nil ? [UInt8](repeating: 0, count: 16) : alarm.flatMap(Self.uuid)
-        else { return nil }
-        let content = alarm + contact
-        return Hexadecimal.text(content) + Hexadecimal.text(Self.alarmMark(content, secret))
+        guard let alarm = alarm == nil ? [UInt8](repeating: 0, count: 16) : alarm.flatMap(Self.uuid) else { return nil }
+        return token(.alarm, alarm, contact)
     }
 
     /// nil for a token that none of our secrets signed.
     package func openedAlarm(_ token: String) -> (alarm: String?, contact: String)? {
+        guard let (alarm, contact) = opened(.alarm, token) else { return nil }
+        return (alarm.allSatisfy { $0 == 0 } ? nil : Hexadecimal.uuid(alarm), Hexadecimal.uuid(contact))
+    }
+
+    /// The link for a person who is asked: each has an own one, and the answer is theirs.
+    ///
+    /// - Parameter ref: what the database has given the person for this question.
+    package func approval(_ approval: String, ref: String) -> String? {
+        guard let approval = Self.uuid(approval), let token = token(.approval, approval, ref) else { return nil }
+        return "\(publicURL)/v1/approvals/\(token)"
+    }
+
+    /// nil for a token that none of our secrets signed.
+    package func openedApproval(_ token: String) -> (approval: String, ref: String)? {
+        guard let (approval, ref) = opened(.approval, token) else { return nil }
+        return (Hexadecimal.uuid(approval), Hexadecimal.uuid(ref))
+    }
+
+    /// What a link is for. It is signed too, so that no link opens another page.
+    private enum Purpose: String {
+        case alarm = "millrace alarm 1:"
+        case approval = "millrace approval 1:"
+
+        func mark(_ content: [UInt8], _ secret: [UInt8]) -> [UInt8] {
+            HMAC.sha256(Array(rawValue.utf8) + content, key: secret)
+        }
+    }
+
+    private func token(_ purpose: Purpose, _ object: [UInt8], _ reader: String) -> String? {
+        guard !publicURL.isEmpty, let secret = secrets.first, let reader = Self.uuid(reader) else { return nil }
+        let content = object + reader
+        return Hexadecimal.text(content) + Hexadecimal.text(purpose.mark(content, secret))
+    }
+
+    private func opened(_ purpose: Purpose, _ token: String) -> (object: [UInt8], reader: [UInt8])? {
         guard let bytes = Self.bytes(token), bytes.count == 64 else { return nil }
         let content = Array(bytes[..<32])
         let given = Array(bytes[32...])
-        guard secrets.contains(where: { HMAC.areEqual(Self.alarmMark(content, $0), given) }) else { return nil }
-        let alarm = Array(content[..<16])
-        return (alarm.allSatisfy { $0 == 0 } ? nil : Hexadecimal.uuid(alarm), Hexadecimal.uuid(Array(content[16...])))
-    }
-
-    private static func alarmMark(_ content: [UInt8], _ secret: [UInt8]) -> [UInt8] {
-        HMAC.sha256(Array("millrace alarm 1:".utf8) + content, key: secret)
+        guard secrets.contains(where: { HMAC.areEqual(purpose.mark(content, $0), given) }) else { return nil }
+        return (Array(content[..<16]), Array(content[16...]))
     }
 
     private static func uuid(_ text: String) -> [UInt8]? {

@@ -2,6 +2,7 @@
 -- before its time has passed: a trigger refuses it, also to the owner.
 
 -- Whose actions are written down: operators' and admins', and not those of clients or of workers, which are many and have a record of their own.
+-- What people are asked and answer is always written down: see approval_noted.
 create or replace function millrace.is_audited(caller name) returns boolean
 language sql stable as $$ select millrace.is_operator(caller) $$;
 

@@ -105,31 +105,33 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     the_id int;
 begin
-    select k.id into the_id from millrace.kind k where k.name = the_name and k.line = the_line;
-    if found then
-        return the_id;
+    if the_line = '' then
+        return millrace.kind_id(the_name);
     end if;
-    perform millrace.kind_id(the_name);
-    insert into millrace.kind (name, line) values (the_name, the_line) on conflict (name, line) do nothing returning id into the_id;
-    if the_id is null then
-        select k.id into strict the_id from millrace.kind k where k.name = the_name and k.line = the_line;
+    select k.id into the_id from millrace.kind k where k.name = the_name and k.line = the_line;
+    if not found then
+        perform millrace.kind_id(the_name);
+        insert into millrace.kind (name, line) values (the_name, the_line) on conflict (name, line) do nothing returning id into the_id;
+        if the_id is null then
+            select k.id into strict the_id from millrace.kind k where k.name = the_name and k.line = the_line;
+        else
+            perform pg_notify('millrace', 'versions');    -- workers look which of them take it
+        end if;
     end if;
     return the_id;
 end $$;
 
--- All lines of a kind; null: no kind is named.
+-- All lines of a kind.
 create or replace function millrace.kind_ids(the_name text) returns int[]
 language sql stable set search_path = pg_catalog, pg_temp as $$
-    select case when the_name is not null then array(select k.id from millrace.kind k where k.name = the_name order by k.id) end
+    select array(select k.id from millrace.kind k where k.name = the_name order by k.id)
 $$;
 
--- A worker takes a line of these kinds too. Sorted by name, as in register_kinds.
-create or replace function millrace.register_lines(the_names text[], the_line text) returns int[]
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    perform millrace.kind_line(g.name, the_line) from (select name from unnest(the_names) name order by name) g;
-    return array(select millrace.kind_line(g.name, the_line) from unnest(the_names) with ordinality g(name, n) order by g.n);
-end $$;
+-- The kind without its line.
+create or replace function millrace.kind_plain(the_kind int) returns int
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select p.id from millrace.kind k join millrace.kind p on p.name = k.name and p.line = '' where k.id = the_kind
+$$;
 
 -- Notes that plain jobs of a kind go to a queue which their callers name, for enqueue(). Nobody waits here: while another transaction notes the same,
 -- and in one that could not see it, it is left to the next.
@@ -142,7 +144,7 @@ begin
         select k.name, q.name, k.id, q.id
           from millrace.kind k
           join millrace.queue q on q.name = the_queue and q.main is null
-         where k.name = the_kind and k.line = '' and not k.searchable
+         where k.name = the_kind and k.line = '' and not k.searchable and k.split is null
            for key share of k skip locked                 -- see kind_fields_apply
             on conflict do nothing;
     end if;
@@ -174,9 +176,20 @@ begin
     -- Last, because a session that moves a kind to another queue waits for this lock, and then deletes what is noted here. This waits for
     -- no such session.
     insert into millrace.route (kind_name, queue_name, kind, queue)
-    select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) and not k.searchable order by k.name for share skip locked
+    select k.name, '', k.id, coalesce(k.queue, fallback) from millrace.kind k where k.id = any (ids) and not k.searchable and k.split is null order by k.name for share skip locked
         on conflict do nothing;
     return ids;
+end $$;
+
+-- Registers lines of a kind that a worker takes, besides the kind itself. In their order, for the same reason.
+create or replace function millrace.register_lines(the_name text, the_lines text[]) returns int[]
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if cardinality(the_lines) > 200 then
+        perform millrace.refuse(format('the kind %s has %s lines, more than the 200 allowed', left(the_name, 128), cardinality(the_lines)), 'lines',
+            'Accept fewer versions of arguments.');
+    end if;
+    return array(select millrace.kind_line(the_name, l.line) from (select distinct x as line from unnest(the_lines) x order by 1) l);
 end $$;
 
 create or replace function millrace.register_queues(the_names text[]) returns void

@@ -5,7 +5,7 @@
 insert into millrace.turn (name, bucket)
 select t.name, b
   from (values ('maintain', 1), ('failures', 1), ('flows', 1), ('slots sweep', 1), ('events', 1), ('mail changes', 1), ('document changes', 1),
-               ('check-in changes', 1), ('feed', 1), ('samples', 1), ('mail forsaken', 1), ('mail retire', 1), ('template', 64), ('upload', 64), ('route', 64),
+               ('check-in changes', 1), ('feed', 1), ('samples', 1), ('versions', 1), ('mail forsaken', 1), ('mail retire', 1), ('template', 64), ('upload', 64), ('route', 64),
                ('gate', 64), ('key gate', 64), ('signal', 256), ('mail sender', 1024), ('mail domain', 1024)) t(name, buckets)
  cross join lateral generate_series(0, t.buckets - 1) b
     on conflict do nothing;

@@ -81,6 +81,8 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('quest_today', 'The family''s quest of today.'),
         ('quest_undo', 'Takes a completion back.'),
         ('signal', 'Tells a job of the caller''s that waits for a signal.'),
+        ('signal_job', 'Tells one job of the caller''s, and no other.'),
+        ('state_value', 'The state that a job''s runs last gave, and how many values they have published.'),
         ('streak', 'The person''s streak of days with a mood.'),
         ('sync_device_add', 'Makes a token for a device, good for the offline intake alone.'),
         ('sync_device_remove', 'Ends the token of a device.'),

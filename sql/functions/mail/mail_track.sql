@@ -226,6 +226,8 @@ begin
     delete from millrace.log_line l where l.job = any (jobs);
     delete from millrace.step s where s.job = any (jobs);
     delete from millrace.result r where r.job = any (jobs);
+    delete from millrace.output o where o.job = any (jobs);
+    delete from millrace.published p where p.job = any (jobs);
     delete from millrace.job_field x where x.job = any (jobs);
     update millrace.progress p set stage = null, note = null where p.job = any (jobs) and (p.stage is not null or p.note is not null);
     for one in select r.blob, r.owner from millrace.blob_reference r where r.owner = any (select 'mail:' || i from unnest(ids) i) loop

@@ -53,7 +53,7 @@ begin
         return false;
     end if;
     late := array(select n.id from millrace.notice n
-        where n.person = one.person and n.status = 'pending' and n.address is null and n.channel is null and not n.alarm and n.kind <> 'summary'
+        where n.person = one.person and n.status = 'pending' and n.address is null and n.channel is null and not n.alarm and n.kind <> 'summary' and n.kind not like 'approval.%'
           and n.due_at <= t - interval '1 hour' and coalesce(n.wait_until, n.due_at) <= t and coalesce(n.expires_at > t, true)
         order by n.due_at limit 500 for update skip locked);
     if cardinality(late) < 3 then
@@ -91,7 +91,7 @@ begin
             return;
         end if;
     end if;
-    if not one.alarm and one.channel is null and one.kind <> 'summary' and millrace.notice_sum_up(one, t) then
+    if not one.alarm and one.channel is null and one.kind <> 'summary' and one.kind not like 'approval.%' and millrace.notice_sum_up(one, t) then
         return;
     end if;
     wanted := coalesce(
@@ -138,6 +138,8 @@ begin
         end if;
         if one.expires_at <= t then
             perform millrace.notice_settle(one, 'expired', 'timeout', 'its time had passed before it could be told');
+        elsif millrace.approval_notice_is_late(one) then
+            perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'the question was no longer open');
         else
             perform millrace.notice_expand(one, t);
         end if;
@@ -153,6 +155,9 @@ begin
         end if;
         if one.expires_at <= t then
             perform millrace.notice_settle(one, 'expired', 'timeout', coalesce(one.error, 'its time had passed before it could be told'));
+            continue;
+        elsif millrace.approval_notice_is_late(one) then
+            perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'the question was no longer open');
             continue;
         end if;
         update millrace.notice n

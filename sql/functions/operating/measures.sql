@@ -50,7 +50,7 @@ begin
           from found f join millrace.queue line on line.id = f.queue
           join millrace.queue main on main.id = coalesce(line.main, line.id) join kinds k on k.id = f.kind
          where f.state = 'ready'
-           and not exists (select from millrace.session s where f.kind = any (s.kinds) and (s.queues is null or main.name = any (s.queues)))
+           and not exists (select from millrace.session s where millrace.kind_base(f.kind) = any (s.kinds) and (s.queues is null or main.name = any (s.queues)))
          group by k.name
     )
     select (select coalesce(jsonb_agg(jsonb_build_array(n.queue, n.kind, n.state, n.n, extract(epoch from n.oldest)) order by n.queue, n.kind, n.state), '[]') from named n),

@@ -36,10 +36,12 @@ language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_se
 begin
     insert into millrace.operation_kept (operation, job, rows)
     select the_operation, i.id, jsonb_strip_nulls(jsonb_build_object(
-               'steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = i.id),
                'progress', (select to_jsonb(p) from millrace.progress p where p.job = i.id),
                'lines', (select jsonb_agg(to_jsonb(l)) from millrace.log_line l where l.job = i.id))) || jsonb_build_object(
                'job', (select to_jsonb(j) from millrace.job j where j.id = i.id),
+               'steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = i.id),
+               'output', (select to_jsonb(o) from millrace.output o where o.job = i.id),
+               'published', (select jsonb_agg(to_jsonb(p)) from millrace.published p where p.job = i.id),
                'runs', (select jsonb_agg(to_jsonb(h)) from millrace.history h where h.id = i.id),
                'result', (select to_jsonb(r) from millrace.result r where r.job = i.id),
                'edges', (select jsonb_agg(to_jsonb(e)) from (
@@ -256,7 +258,9 @@ begin
     insert into millrace.operation_kept (operation, job, rows)
     select the_operation, the_job, k.rows
       from (select jsonb_strip_nulls(jsonb_build_object('progress', (select to_jsonb(p) from millrace.progress p where p.job = the_job)))
-                   || jsonb_build_object('steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = the_job)) as rows) k
+                   || jsonb_build_object('steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = the_job),
+                                         'output', (select to_jsonb(o) from millrace.output o where o.job = the_job),
+                                         'published', (select jsonb_agg(to_jsonb(p)) from millrace.published p where p.job = the_job)) as rows) k
         on conflict do nothing;
     perform millrace.steps_forget(the_job);
 end $$;

@@ -203,7 +203,7 @@ begin
     return null;
 end $$;
 
--- Puts back the steps and the progress that a fresh retry has forgotten.
+-- Puts back the steps, the progress and the output that a fresh retry has forgotten.
 create or replace function millrace.operation_traces_back(the_operation bigint, the_job bigint) returns void
 language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
@@ -211,7 +211,21 @@ declare
 begin
     delete from millrace.operation_kept k where k.operation = the_operation and k.job = the_job returning k.rows into kept;
     if jsonb_typeof(kept -> 'steps') = 'array' then
-        insert into millrace.step select s.* from jsonb_populate_recordset(null::millrace.step, kept -> 'steps') s on conflict do nothing;
+        insert into millrace.step (job, name, value, session, number, attempt, at)
+        select s.job, s.name, coalesce(s.value, 'null'), s.session, s.number, s.attempt, s.at
+          from jsonb_populate_recordset(null::millrace.step, kept -> 'steps') s on conflict do nothing;
+    end if;
+    if jsonb_typeof(kept -> 'output') = 'object' then
+        delete from millrace.output o where o.job = the_job;
+        delete from millrace.published p where p.job = the_job;
+        insert into millrace.output (job, state, state_attempt, state_at, last, kept, bytes)
+        select o.job, case when o.state_at is not null then coalesce(o.state, 'null') end, o.state_attempt, o.state_at, o.last, o.kept, o.bytes
+          from jsonb_populate_record(null::millrace.output, kept -> 'output') o;
+    end if;
+    if jsonb_typeof(kept -> 'published') = 'array' then
+        insert into millrace.published (job, n, key, value, session, number, call, attempt, at)
+        select p.job, p.n, p.key, coalesce(p.value, 'null'), p.session, p.number, p.call, p.attempt, p.at
+          from jsonb_populate_recordset(null::millrace.published, kept -> 'published') p;
     end if;
     if jsonb_typeof(kept -> 'progress') = 'object' then
         delete from millrace.progress p where p.job = the_job;

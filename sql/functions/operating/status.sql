@@ -22,7 +22,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     unknown int[] := array(
         select k.id from millrace.kind k
-         where not exists (select from millrace.session s where k.id = any (s.kinds)));
+          left join millrace.kind b on b.name = k.name and b.line = millrace.line_base(k.line)
+         where not exists (select from millrace.session s where b.id = any (s.kinds)));
 begin
     if unknown = '{}' then
         return;

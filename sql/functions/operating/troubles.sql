@@ -41,7 +41,7 @@ create or replace function millrace.top_error(the_queue text, the_kind text) ret
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     queues int[] := millrace.queue_ids(the_queue);
-    kind_ids int[] := millrace.kind_ids(the_kind);
+    kind_ids int[] := case when the_kind is not null then millrace.kind_ids(the_kind) end;
     found_one text;
 begin
     select millrace.error_gist(e.error) into found_one
@@ -146,8 +146,9 @@ declare
     t timestamptz := millrace.now();
     unserved int[] := array(
         select k.id from millrace.kind k
+          left join millrace.kind b on b.name = k.name and b.line = millrace.line_base(k.line)
          where (k.name like 'mail.%' or k.name like 'document.%' or k.name = 'quests.rollover')
-           and not exists (select from millrace.session s where k.id = any (s.kinds)));
+           and not exists (select from millrace.session s where b.id = any (s.kinds)));
     silent int := (select count(*) from millrace.session s where s.rooms is null);
 begin
     used := true;

@@ -16,11 +16,19 @@ begin
     insert into millrace.approval (id, job, step, request, tenant, owner, asked_at, due)
     values (gen_random_uuid(), the_job, the_step, coalesce(options -> 'request', 'null'), the_tenant, the_owner, t, millrace.wait_time(coalesce(options, '{}'), t))
     returning approval.id into the_id;
+    perform millrace.approval_noted('approval.ask', the_id, jsonb_build_object('job', the_job, 'step', the_step) || millrace.approval_plan(the_id, options, t), the_owner, null);
     return the_id;
 end $$;
 
--- A staff member, an operator or the tenant's own back end answers; by: who it was, as the audit will say. False: it was answered already, the
--- same way; another answer is refused.
+-- Questions to people, and what they answer, are always in the audit: a worker asks, and a link's answer comes through a worker.
+create or replace function millrace.approval_noted(action text, the_approval uuid, detail jsonb, the_who text, the_person text) returns void
+language sql volatile as $$
+    insert into millrace.audit (at, who, said_by, action, object, detail)
+    values (millrace.now(), the_who, coalesce(millrace.approval_name(the_person), millrace.said_by()), action, the_approval::text, nullif(jsonb_strip_nulls(detail), '{}'))
+$$;
+
+-- A staff member, an operator or the tenant's own back end answers; by: who it was, as the job and the audit will say; else who the program says,
+-- else the role. False: it was answered already, the same way; another answer is refused.
 create or replace function millrace.approval_answer(id uuid, approved boolean, by text default null, comment text default null, caller millrace.caller_name default current_user)
 returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -52,20 +60,41 @@ begin
         perform millrace.refuse('the time for an answer is over', 'id', 'The job has gone on without one.', '55000', 'conflict');
     end if;
     update millrace.approval x
-       set answered_at = millrace.now(), approved = approval_answer.approved, answered_by = coalesce(approval_answer.by, approval_answer.caller), comment = approval_answer.comment
+       set answered_at = millrace.now(), approved = approval_answer.approved, answered_by = coalesce(approval_answer.by, millrace.said_by(), approval_answer.caller),
+           comment = approval_answer.comment, next_at = null
      where x.id = a.id returning x.* into a;
     insert into millrace.signal (name, key, id, payload, to_all, owner, anywhere, at, expires_at)
     values ('millrace.approval', a.id::text, a.id::text,
             jsonb_strip_nulls(jsonb_build_object('approved', a.approved, 'by', a.answered_by, 'comment', a.comment, 'at', a.answered_at)),
             false, approval_answer.caller, true, a.answered_at, a.answered_at + interval '366 days');
     perform pg_notify('millrace', 'signals');
-    perform millrace.audited('approval.answer', a.id::text, jsonb_build_object('job', a.job, 'approved', a.approved, 'by', a.answered_by), caller => approval_answer.caller);
+    if millrace.is_audited(approval_answer.caller) then
+        perform millrace.audited('approval.answer', a.id::text, jsonb_build_object('job', a.job, 'approved', a.approved, 'by', coalesce(millrace.approval_name(approval_answer.by), a.answered_by)), caller => approval_answer.caller);
+    else
+        perform millrace.approval_noted('approval.answer', a.id, jsonb_build_object('job', a.job, 'approved', a.approved, 'by', coalesce(millrace.approval_name(approval_answer.by), a.answered_by)), approval_answer.caller, approval_answer.by);
+    end if;
     return true;
 end $$;
 
--- Open ones oldest first, or all, newest first.
+-- open; answered; late: the time for an answer is over; over: the job has ended.
+create or replace function millrace.approval_state(a millrace.approval) returns text
+language sql stable as $$
+    select case when a.answered_at is not null then 'answered' when a.due <= millrace.now() then 'late'
+                when not exists (select from millrace.job j where j.id = a.job)
+                     or exists (select from millrace.history h where h.id = a.job and h.outcome in (1, 2, 3)) then 'over'
+                else 'open' end
+$$;
+
+-- Whether its job waits for the answer now: it may run again for a moment, or have come to another wait.
+create or replace function millrace.approval_waits(a millrace.approval) returns boolean
+language sql stable as $$
+    select a.answered_at is null and coalesce(a.due > millrace.now(), true) and coalesce(millrace.wait_of(a.job) ->> 'approval' = a.id::text, false)
+$$;
+
+-- Open ones oldest first, or all, newest first; with who was asked, and when the next are told.
 create or replace function millrace.approval_list(only_open boolean default true, page int default 100, caller millrace.caller_name default current_user)
-returns table (id uuid, job bigint, kind text, step text, request jsonb, tenant text, asked_at timestamptz, due timestamptz, answered_at timestamptz, approved boolean, answered_by text, comment text)
+returns table (id uuid, job bigint, kind text, step text, request jsonb, tenant text, asked_at timestamptz, due timestamptz, answered_at timestamptz, approved boolean, answered_by text,
+    comment text, people jsonb, reminded int, remind_at timestamptz, escalate_at timestamptz, escalated_at timestamptz)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
@@ -73,11 +102,44 @@ begin
         perform millrace.refuse('page must be 1 to 500', 'page');
     end if;
     return query
-    select a.id, a.job, k.name, a.step, a.request, a.tenant, a.asked_at, a.due, a.answered_at, a.approved, a.answered_by, a.comment
+    select a.id, a.job, k.name, a.step, a.request, a.tenant, a.asked_at, a.due, a.answered_at, a.approved, a.answered_by, a.comment,
+           millrace.approval_people(a.id), a.reminded, case when a.next_at is not null then a.remind_at end, case when a.next_at is not null then a.escalate_at end, a.escalated_at
       from millrace.approval a
       left join millrace.job j on j.id = a.job
       left join millrace.kind k on k.id = j.kind
-     where (not approval_list.only_open or a.answered_at is null and coalesce(a.due > millrace.now(), true) and millrace.wait_of(a.job) ->> 'approval' = a.id::text)
+     where (not approval_list.only_open or millrace.approval_waits(a))
        and (millrace.is_operator(approval_list.caller) or millrace.may_see(a.owner, a.tenant, approval_list.caller))
      order by case when approval_list.only_open then a.asked_at end, a.asked_at desc, a.id limit approval_list.page;
 end $$;
+
+-- One as the console shows it: what the kind's rules hide is redacted, and there are no addresses.
+create or replace function millrace.approval_row(a millrace.approval) returns jsonb
+language sql stable as $$
+    select jsonb_build_object('id', a.id, 'job', a.job, 'kind', k.name, 'step', a.step, 'request', millrace.redact(k.name, a.request), 'tenant', a.tenant, 'asked_at', a.asked_at,
+               'due', a.due, 'state', millrace.approval_state(a), 'answered_at', a.answered_at, 'approved', a.approved, 'answered_by', case when exists (select from millrace.approval_person p where p.approval = a.id and p.person = a.answered_by)
+                   then millrace.approval_name(a.answered_by) else a.answered_by end,
+               'comment', a.comment, 'reminded', a.reminded, 'remind_at', case when a.next_at is not null then a.remind_at end,
+               'escalate_at', case when a.next_at is not null then a.escalate_at end, 'escalated_at', a.escalated_at,
+               'people', (select coalesce(jsonb_agg(p || jsonb_build_object('person', millrace.approval_name(p ->> 'person')) order by n), '[]')
+                            from jsonb_array_elements(millrace.approval_people(a.id)) with ordinality x(p, n)))
+      from (select) one
+      left join millrace.job j on j.id = a.job
+      left join millrace.kind k on k.id = j.kind
+$$;
+
+create or replace function millrace.approvals_shown(only_open boolean default true, page int default 100) returns setof jsonb
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if approvals_shown.page is null or approvals_shown.page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    return query
+    select millrace.approval_row(a) from millrace.approval a
+     where (a.answered_at is null and millrace.approval_waits(a)) = approvals_shown.only_open
+     order by case when approvals_shown.only_open then a.asked_at end, a.asked_at desc, a.id limit approvals_shown.page;
+end $$;
+
+create or replace function millrace.approval_shown(id uuid) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.approval_row(a) from millrace.approval a where a.id = approval_shown.id
+$$;

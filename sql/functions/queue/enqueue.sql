@@ -103,6 +103,7 @@ declare
     replaced record;
     fate text := 'unknown';                               -- see unique_replace
     is_searchable boolean := false;
+    split int;                                            -- see kind_drawn
     follows boolean := false;
     tries int := 0;
     told text;                                            -- see wake_saying
@@ -166,7 +167,7 @@ begin
         perform millrace.refuse('run_at is infinite', 'run_at', 'Give a point in time.');
     end if;
 
-    select k.id, coalesce(the_queue, d.name, 'default'), q.id, k.searchable into kind_id, queue_name, queue_id, is_searchable
+    select k.id, coalesce(the_queue, d.name, 'default'), q.id, k.searchable, k.split into kind_id, queue_name, queue_id, is_searchable, split
       from millrace.kind k
       left join millrace.queue d on d.id = k.queue
       left join millrace.queue q on q.name = coalesce(the_queue, d.name, 'default') and coalesce(q.tenant, '') = coalesce(the_tenant, '')
@@ -176,6 +177,10 @@ begin
         kind_id := millrace.kind_id(the_kind);
         queue_name := coalesce(the_queue, 'default');
         is_searchable := false;
+    end if;
+
+    if split is not null or the_options ? 'version' then
+        kind_id := millrace.kind_drawn(kind_id, the_options ->> 'version');
     end if;
 
     if enqueue_one.caller is distinct from current_user and not millrace.is_staff(enqueue_one.caller) then
@@ -315,11 +320,15 @@ begin
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 31536000 then
                     perform millrace.refuse('options.unique_for is not a number of seconds', 'options.unique_for', 'Give 1 to 31536000, a year.');
                 end if;
+            when name = 'version' then
+                if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 1000000 or value::numeric <> trunc(value::numeric) then
+                    perform millrace.refuse('options.version is not a version of arguments', 'options.version', 'Give 1 to 1000000.');
+                end if;
             when name in ('after', 'fence', 'before') then
                 perform millrace.flow_check(name, value);
             else
                 perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options',
-                    'Known are timeout, expires_at, unique_scope, unique_for, backoff, after, before, fence and wake.');
+                    'Known are timeout, expires_at, unique_scope, unique_for, backoff, version, after, before, fence and wake.');
         end case;
     end loop;
 end $$;
@@ -418,7 +427,7 @@ begin
                k.id as kind, k.searchable, q.id as queue, g.priority * 4 + 1 as lane, millrace.key_gate(g.limit_key, null) as gate,
                coalesce(g.run_at > t, false) as is_later
           from given g
-          join millrace.kind k on k.name = g.one ->> 'kind' and k.line = ''
+          join millrace.kind k on k.name = g.one ->> 'kind' and k.line = '' and k.split is null
           left join millrace.queue d on d.id = k.queue
           join millrace.queue q on q.name = coalesce(g.one ->> 'queue', d.name, 'default') and coalesce(q.tenant, '') = coalesce(g.tenant, '')
                                and q.keyed = (g.limit_key is not null)
@@ -427,7 +436,7 @@ begin
            and (g.args is null or not g.args ? '$millrace' and pg_column_size(g.args) <= millrace.most('args'))
            and coalesce(length(g.limit_key), 1) between 1 and millrace.most('limit_key') and coalesce(length(g.tenant), 1) between 1 and millrace.most('name')
            and (g.metadata is null or jsonb_typeof(g.metadata) = 'object' and pg_column_size(g.metadata) <= millrace.most('metadata'))
-           and (g.options is null or g.options = '{}' or pg_column_size(g.options) <= millrace.most('options') and not g.options ?| array['after', 'fence', 'before', 'expires_at', 'unique_for', 'unique_scope', 'wake']
+           and (g.options is null or g.options = '{}' or pg_column_size(g.options) <= millrace.most('options') and not g.options ?| array['after', 'fence', 'before', 'expires_at', 'unique_for', 'unique_scope', 'wake', 'version']
                                      and millrace.check_options(g.options) is not null)
            and (not g.one ? 'tags' or case when jsonb_typeof(g.one -> 'tags') = 'array' then jsonb_array_length(g.one -> 'tags') <= millrace.most('tags')
                                           and not exists (select from jsonb_array_elements_text(g.one -> 'tags') e where length(e) > millrace.most('tag')) end)
@@ -527,7 +536,8 @@ end $$;
 -- The fast path for many jobs of one kind: one statement for all, no unique keys.
 create or replace function millrace.enqueue_bulk(
     the_kind text, the_args text[], the_queue text default null, the_priority int default null,
-    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null, the_limit_key text default null, caller millrace.caller_name default current_user
+    the_run_at timestamptz default null, the_tenant text default null, the_max_attempts int default null, the_limit_key text default null,
+    the_version int default null, caller millrace.caller_name default current_user
 ) returns table (first bigint, last bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -545,10 +555,11 @@ begin
     end if;
     -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
     select e.id into first from millrace.enqueue_one(the_kind, the_args[1]::jsonb, the_queue, the_priority, the_run_at,
-        null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null, null, caller => enqueue_bulk.caller) e;
+        null, 'skip', the_limit_key, the_tenant, the_max_attempts, null, null,
+        case when the_version is not null then jsonb_build_object('version', the_version) end, caller => enqueue_bulk.caller) e;
     last := first;
-    select j.*, millrace.key_gate(j.limit_key, j.limit_scope) as gate, (select k.searchable from millrace.kind k where k.id = j.kind) as searchable
-      into strict head from millrace.job j where j.id = first;
+    select j.*, millrace.key_gate(j.limit_key, j.limit_scope) as gate, k.searchable, k.split
+      into strict head from millrace.job j join millrace.kind k on k.id = millrace.kind_plain(j.kind) where j.id = first;
     aside := not later and head.gate is not null and millrace.gate_has_parked(head.gate);
     if exists (select from unnest(the_args) a where octet_length(a) > millrace.most('args')) then
         perform millrace.refuse(format('args of a job take more than the %s bytes allowed', millrace.most('args')), 'args',
@@ -556,19 +567,19 @@ begin
     end if;
     perform millrace.check_sealed(a::jsonb) from unnest(the_args[2:]) a where a like '%$millrace%';
     with new as materialized (
-        select nextval('millrace.seq') as id, a::jsonb as args from unnest(the_args[2:]) a
+        select nextval('millrace.seq') as id, a::jsonb as args, case when head.split is null then head.kind else millrace.kind_drawn(head.kind) end as kind from unnest(the_args[2:]) a
     ), written as (
-        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, limit_scope, tenant, owner)
-        select n.id, head.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.limit_scope, head.tenant, enqueue_bulk.caller from new n
+        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, limit_scope, tenant, owner, options)
+        select n.id, n.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.limit_scope, head.tenant, enqueue_bulk.caller, head.options from new n
     ), now_ready as (
         insert into millrace.ready (seq, job, queue, kind, lane, gate)
-        select n.id, n.id, head.queue, head.kind, head.lane, head.gate from new n where not later and not aside
+        select n.id, n.id, head.queue, n.kind, head.lane, head.gate from new n where not later and not aside
     ), left_aside as (
         insert into millrace.parked (gate, lane, job, queue, kind, attempt, crashes)
-        select head.gate, head.lane, n.id, head.queue, head.kind, 0, 0 from new n where aside
+        select head.gate, head.lane, n.id, head.queue, n.kind, 0, 0 from new n where aside
     ), for_later as (
         insert into millrace.timer (due, job, queue, kind, lane)
-        select the_run_at, n.id, head.queue, head.kind, head.lane from new n where later
+        select the_run_at, n.id, head.queue, n.kind, head.lane from new n where later
     )
     select coalesce(max(n.id), last), case when head.searchable then array_agg(n.id) end into last, to_index from new n;
     if to_index is not null then

@@ -43,7 +43,7 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
     insert into millrace.job_field (job, field, value)
     select the_job, f.id, millrace.field_value(the_args, f.steps) from millrace.kind_field f
-     where f.kind = the_kind and f.live and millrace.field_value(the_args, f.steps) is not null
+     where f.kind = millrace.kind_plain(the_kind) and f.live and millrace.field_value(the_args, f.steps) is not null
         on conflict (job, field) do update set value = excluded.value;
 end $$;
 
@@ -55,7 +55,7 @@ begin
     select j.id, f.id, v.value
       from unnest(ids) i(id)
      cross join lateral (select * from millrace.job j where j.id = i.id offset 0) j
-      join millrace.kind_field f on f.kind = j.kind and f.live
+      join millrace.kind_field f on f.kind = millrace.kind_plain(j.kind) and f.live
      cross join lateral (select millrace.field_value(j.args, f.steps) as value) v
      where v.value is not null
         on conflict (job, field) do nothing;
@@ -235,7 +235,7 @@ begin
         insert into millrace.job_field (job, field, value)
         select j.id, f.id, v.value
           from millrace.job j
-          join millrace.kind_field f on f.kind = j.kind and f.live and not f.filled and f.below = top
+          join millrace.kind_field f on f.kind = millrace.kind_plain(j.kind) and f.live and not f.filled and f.below = top
          cross join lateral (select millrace.field_value(j.args, f.steps) as value) v
          where j.id >= one.min and j.id < top and v.value is not null
             on conflict (job, field) do nothing;

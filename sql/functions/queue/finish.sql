@@ -92,10 +92,10 @@ begin
     if waits is not null then
         perform pg_current_xact_id();                     -- before numbers are drawn: see horizon()
         with again as materialized (
-            select f.id, f.outcome, coalesce(f.kind, the_kind) as kind, coalesce(f.queue, the_queue) as queue,
+            select f.id, f.outcome, j.kind, coalesce(f.queue, the_queue) as queue,
                    coalesce(f.attempt, the_attempt) as attempt, coalesce(f.crashes, the_crashes) as crashes, f.wait, j.lane
-              from unnest(ids, numbers, outcomes, kinds, queues, attempts, crashes, waits)
-                   f(id, number, outcome, kind, queue, attempt, crashes, wait)
+              from unnest(ids, numbers, outcomes, queues, attempts, crashes, waits)
+                   f(id, number, outcome, queue, attempt, crashes, wait)
               join millrace.job j on j.id = f.id
              where f.outcome in (4, 5, 6) and f.number = any (alive)
         ), later as (

@@ -118,14 +118,15 @@ end $$;
 -- Many jobs of one kind, which a run makes to follow it: they do not start before the run has succeeded, and they are forgotten if it does
 -- not. `before` names a job, made by the same run, that waits for all of them.
 create or replace function millrace.spawn(
-    token text, kind text, args text[], queue text default null, priority int default null, run_at timestamptz default null, before bigint default null
+    token text, kind text, args text[], queue text default null, priority int default null, run_at timestamptz default null, before bigint default null,
+    version int default null
 ) returns table (first bigint, last bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     run record;
     head record;
     to_index bigint[];
-    options jsonb := jsonb_strip_nulls(jsonb_build_object('fence', spawn.token, 'before', case when spawn.before is not null then jsonb_build_array(spawn.before) end));
+    options jsonb := jsonb_strip_nulls(jsonb_build_object('fence', spawn.token, 'version', spawn.version, 'before', case when spawn.before is not null then jsonb_build_array(spawn.before) end));
 begin
     if coalesce(cardinality(spawn.args), 0) = 0 then
         return;
@@ -135,16 +136,16 @@ begin
         null, 'skip', null, null, null, null, null, options, caller => current_user) e;
     last := first;
     select * into run from millrace.read_token(spawn.token);
-    select j.*, (select k.searchable from millrace.kind k where k.id = j.kind) as searchable into strict head from millrace.job j where j.id = first;
+    select j.*, k.searchable, k.split into strict head from millrace.job j join millrace.kind k on k.id = millrace.kind_plain(j.kind) where j.id = first;
     if exists (select from unnest(spawn.args) a where octet_length(a) > 1048576) then
         perform millrace.refuse('args of a job take more than the 1048576 bytes allowed', 'args',
             'Store large data elsewhere and pass a reference.', '53400', 'too_large');
     end if;
     with new as materialized (
-        select nextval('millrace.seq') as id, a::jsonb as args from unnest(spawn.args[2:]) a
+        select nextval('millrace.seq') as id, a::jsonb as args, case when head.split is null then head.kind else millrace.kind_drawn(head.kind) end as kind from unnest(spawn.args[2:]) a
     ), written as (
         insert into millrace.job (id, kind, queue, lane, enqueued_at, run_at, args, owner, options)
-        select n.id, head.kind, head.queue, head.lane, head.enqueued_at, head.run_at, n.args, head.owner, head.options from new n
+        select n.id, n.kind, head.queue, head.lane, head.enqueued_at, head.run_at, n.args, head.owner, head.options from new n
     ), waiting as (
         insert into millrace.blocked (job, due, starts, waits, fresh) select n.id, spawn.run_at, 1, false, false from new n
     ), made as (

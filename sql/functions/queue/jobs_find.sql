@@ -16,7 +16,7 @@ declare
     -- By queue where the state's table has an index for it.
     narrow text := case when the_state = 'ready' then the_queue end;
     lines int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
-    kind_ids int[] := millrace.kind_ids(the_kind);
+    kind_ids int[] := case when the_kind is not null then millrace.kind_ids(the_kind) end;
     state text := case when the_state = 'retrying' then 'scheduled' else the_state end;
     needs_run boolean := the_state in ('dead', 'retrying') or the_error is not null or the_group is not null or since is not null or until is not null;
     batch bigint[];

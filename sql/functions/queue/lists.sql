@@ -49,7 +49,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     queue_ids int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
-    kind_ids int[] := millrace.kind_ids(the_kind);
+    kind_ids int[] := case when the_kind is not null then millrace.kind_ids(the_kind) end;
     top bigint := coalesce(after, 9223372036854775807);
 begin
     if page is null or page not between 1 and 500 then

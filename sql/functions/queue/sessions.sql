@@ -1,15 +1,18 @@
 -- the_rooms: the rooms that the worker serves besides its kinds, each with how: {"mail": "resend", "notices": "on"}. Null if it does not
--- say.
+-- say. the_pin: the build to which it is pinned, see versions.sql.
 create or replace function millrace.session_open(
     the_id bigint, the_name text, the_host text, the_pid int, the_version text,
-    the_queues text[], the_kinds int[], the_slots int, is_direct boolean, the_rooms jsonb default null
+    the_queues text[], the_kinds int[], the_slots int, is_direct boolean, the_rooms jsonb default null, the_pin text default null
 ) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
 begin
-    insert into millrace.session (id, name, host, pid, version, started_at, queues, kinds, slots, direct, rooms)
-    values (the_id, the_name, the_host, the_pid, the_version, t, the_queues, the_kinds, the_slots, is_direct, the_rooms);
+    if the_pin is not null then
+        perform millrace.build_seen(the_pin, the_kinds);
+    end if;
+    insert into millrace.session (id, name, host, pid, version, started_at, queues, kinds, slots, direct, rooms, pin)
+    values (the_id, the_name, the_host, the_pid, the_version, t, the_queues, the_kinds, the_slots, is_direct, the_rooms, the_pin);
     insert into millrace.beat (session, at) values (the_id, t);
     insert into millrace.process (session, name, host, pid, version, started_at)
     values (the_id, the_name, the_host, the_pid, the_version, t);

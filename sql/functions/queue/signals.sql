@@ -75,6 +75,13 @@ language sql stable as $$
         select from millrace.job j where j.id = the_job and j.owner = s.owner and (s.tenant is null or j.tenant = s.tenant) offset 0)
 $$;
 
+-- What a wait asks for, as its step keeps it.
+create or replace function millrace.wait_asked(w millrace.wait) returns jsonb
+language sql immutable as $$
+    select case w.what when 2 then jsonb_build_object('what', 'signal', 'name', w.name, 'key', w.key)
+                       else jsonb_build_object('what', (array['time', 'signal', 'jobs', 'approval'])[w.what]) end
+$$;
+
 -- A job that waits goes on: its step has this value, and it is put in line. False: it is not where it waited, and will look itself. null: a
 -- transaction that is still open has something to do with it, such as a cancel; nobody waits for that.
 create or replace function millrace.wait_over(w millrace.wait, value jsonb) returns boolean
@@ -88,8 +95,9 @@ begin
     end if;
     delete from millrace.timer d where d.job = w.job and d.due = w.place;
     delete from millrace.wait x where x.job = w.job;
-    insert into millrace.step (job, name, value, session, number, attempt, at)
-    values (w.job, w.step, value, 0, 0, w.attempt, millrace.now())
+    insert into millrace.step (job, name, value, session, number, attempt, at, place, asked)
+    select w.job, w.step, wait_over.value, 0, 0, w.attempt, millrace.now(), greatest(count(*), coalesce(max(s.place), 0)) + 1, millrace.wait_asked(w)
+      from millrace.step s where s.job = w.job
         on conflict do nothing;
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
     insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)

@@ -29,6 +29,8 @@ declare
     held record;
     given jsonb := coalesce(step.value, 'null');
     recorded jsonb;
+    n int;
+    last int;
 begin
     select * into run from millrace.read_token(step.token);
     if step.name is null or length(step.name) not between 1 and 128 then
@@ -54,12 +56,14 @@ begin
     if found then
         return recorded;
     end if;
-    if (select count(*) from millrace.step s where s.job = run.job) >= 1000 then
+    select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = run.job;
+    if n >= 1000 then
         perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', run.job), 'name',
             'Record fewer, larger steps.', '53400', 'too_large');
     end if;
-    insert into millrace.step (job, name, value, session, number, attempt, at)
-    values (run.job, step.name, given, run.session, run.number, held.attempt, millrace.now())
+    perform millrace.build_keeps(run.session, run.job);
+    insert into millrace.step (job, name, value, session, number, attempt, at, place)
+    values (run.job, step.name, given, run.session, run.number, held.attempt, millrace.now(), greatest(n, last) + 1)
         on conflict do nothing;
     if not found then                                     -- the same run recorded it on another connection meanwhile
         select s.value into strict given from millrace.step s where s.job = run.job and s.name = step.name;
@@ -77,7 +81,7 @@ set jit = off as $$
 begin
     perform millrace.must_see(steps.id, caller => steps.caller);
     return query
-    select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.at, s.name;
+    select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.place nulls first, s.at, s.name;
 end $$;
 
 -- For a job that starts again from its first step: forgets the steps it has done.
@@ -86,8 +90,12 @@ language plpgsql set enable_seqscan = off as $$
 begin
     delete from millrace.step s where s.job = the_job;
     perform millrace.undo_forget(the_job);
+    perform millrace.output_forget(the_job);
+    perform millrace.build_lets_go(the_job);
     delete from millrace.wait w where w.job = the_job;
     delete from millrace.approval a where a.job = the_job;
+    delete from millrace.approval_person p where p.job = the_job;
+    delete from millrace.old_way o where o.job = the_job;
     update millrace.progress p set session = null, number = null, fraction = null, stage = null, note = null, at = null where p.job = the_job;
 end $$;
 

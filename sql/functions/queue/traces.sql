@@ -105,6 +105,31 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select r.value from millrace.result r where r.job = the_job
 $$;
 
+-- Which build of its program a worker is, by what it says of its version; null: it does not say.
+create or replace function millrace.build_of(version text) returns text
+language sql immutable as $$ select nullif(substr(version, nullif(position('+' in version), 0) + 1), '') $$;
+
+-- The runs of a job, the first first: each with its worker and that worker's build. At most the last 100 that ended, and the one that is
+-- under way, which has no end.
+create or replace function millrace.runs(id bigint, caller millrace.caller_name default current_user)
+returns table (attempt int, started_at timestamptz, ended_at timestamptz, outcome text, worker text, build text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+begin
+    perform millrace.must_see(runs.id, caller => runs.caller);
+    return query
+    select h.attempt::int, h.started, h.finished,
+           (array['succeeded', 'cancelled', 'dead', 'retried', 'snoozed', 'released', 'crashed', 'waiting'])[h.outcome], p.name, millrace.build_of(p.version)
+      from (select x.* from millrace.history x where x.id = runs.id and x.session <> 0 order by x.finished desc limit 100) h
+      left join millrace.process p on p.session = h.session
+     order by h.finished;
+    return query
+    select r.attempt, r.at, null::timestamptz, 'running', p.name, millrace.build_of(p.version)
+      from millrace.job_running(runs.id) r left join millrace.process p on p.session = r.session;
+end $$;
+
 -- Keeps the results of the jobs that succeeded. There is no limit here, because one result must not fail the ends of other jobs: the
 -- library and complete have refused results that are too large.
 create or replace function millrace.results_keep(ids bigint[], results text[]) returns void
@@ -122,7 +147,12 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     delete from millrace.result r where r.job = any (jobs);
     delete from millrace.wait w where w.job = any (jobs);
     delete from millrace.undo u where u.job = any (jobs);
+    delete from millrace.fork f where f.job = any (jobs);
     delete from millrace.approval a where a.job = any (jobs);
+    delete from millrace.approval_person p where p.job = any (jobs);
+    delete from millrace.output o where o.job = any (jobs);
+    delete from millrace.published p where p.job = any (jobs);
+    delete from millrace.old_way o where o.job = any (jobs);
     delete from millrace.job_field x where x.job = any (jobs)
 $$;
 

@@ -23,7 +23,7 @@ begin
     perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
     new_job := nextval('millrace.seq');
     insert into millrace.job (id, kind, queue, lane, enqueued_at, args, owner, tenant, tags, metadata, options)
-    select new_job, millrace.kind_line(k.name, 'undo'), j.queue, j.lane, millrace.now(), j.args, j.owner, j.tenant, j.tags, j.metadata,
+    select new_job, millrace.kind_line(k.name, btrim('undo ' || k.line)), j.queue, j.lane, millrace.now(), j.args, j.owner, j.tenant, j.tags, j.metadata,
            jsonb_build_object('undo', jsonb_build_object('job', the_job, 'step', the_step))
       from millrace.job j join millrace.kind k on k.id = j.kind where j.id = the_job;
     -- It ends before the undos of earlier steps begin.

@@ -262,11 +262,11 @@ begin
         the_run_at := greatest(the_run_at, held.until);
     end if;
     update millrace.job j
-       set queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, tenant = the_tenant,
+       set kind = the_kind, queue = the_queue, lane = the_lane, run_at = coalesce(the_run_at, t), args = the_args, tenant = the_tenant,
            limit_key = the_limit_key, limit_scope = case when the_limit_key is not null then the_limit_scope end,
            max_attempts = the_max_attempts, tags = nullif(the_tags, '{}'), metadata = nullif(the_metadata, '{}'),
            options = nullif(coalesce(the_options, '{}') || coalesce(case when waits then (select jsonb_object_agg(o.key, o.value) from jsonb_each(j.options) o where o.key in ('after', 'fence')) end, '{}'), '{}')
-     where j.id = unique_replace.id and j.kind = the_kind and millrace.may_see(j.owner, j.tenant, caller => unique_replace.caller);
+     where j.id = unique_replace.id and millrace.kind_plain(j.kind) = millrace.kind_plain(the_kind) and millrace.may_see(j.owner, j.tenant, caller => unique_replace.caller);
     if not found then
         select j.kind, j.owner, j.tenant into strict head from millrace.job j where j.id = unique_replace.id;
         if not millrace.may_see(head.owner, head.tenant, caller => unique_replace.caller) then
@@ -287,7 +287,7 @@ begin
 
     -- Its work is new: all attempts, no step done, and no cancel of the old work. Crashes that it caused still count.
     if exists (select from millrace.cancel c where c.job = held.job) or exists (select from millrace.step s where s.job = held.job)
-        or exists (select from millrace.progress p where p.job = held.job)
+        or exists (select from millrace.progress p where p.job = held.job) or exists (select from millrace.output o where o.job = held.job)
     then
         delete from millrace.cancel c where c.job = held.job;
         perform millrace.steps_forget(held.job);

@@ -54,6 +54,8 @@ declare
     signal_key text;
     the_attempt smallint;
     the_crashes smallint;
+    n int;
+    last int;
 begin
     select * into run from millrace.read_token(wait.token);
     if kind is null then
@@ -79,6 +81,7 @@ begin
     elsif ended is not null then
         perform millrace.refuse(format('this run has ended: step %L does not wait', left(wait.name, 60)), 'token', 'Wait before the run''s end.', '55000', 'conflict');
     end if;
+    perform millrace.build_keeps(run.session, run.job);
     select j.kind, j.queue, j.lane, j.tenant, j.owner into head from millrace.job j where j.id = run.job;
     if not found then
         perform millrace.refuse(format('job %s was deleted: step %L does not wait', run.job, left(wait.name, 60)), 'token', 'Stop.', '55000', 'lease_lost');
@@ -90,6 +93,9 @@ begin
         signal_name := wait.options ->> 'name';
         signal_key := coalesce(wait.options ->> 'key', '');
         perform millrace.signal_check(signal_name, signal_key);
+        if signal_key like 'millrace.job.%' and signal_key <> 'millrace.job.' || run.job then
+            perform millrace.refuse(format('the key %L is for the signals of another job', left(signal_key, 60)), 'key', null, '42501', 'permission');
+        end if;
     elsif kind = 4 then
         signal_name := 'millrace.approval';
         signal_key := millrace.approval_ask(run.job, wait.name, wait.options, head.tenant, head.owner, t)::text;
@@ -101,7 +107,8 @@ begin
     if found then
         return answer -> 'recorded';
     end if;
-    if (select count(*) from millrace.step s where s.job = run.job) >= 1000 then
+    select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = run.job;
+    if n >= 1000 then
         perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', run.job), 'name',
             'Record fewer, larger steps.', '53400', 'too_large');
     end if;
@@ -128,8 +135,8 @@ begin
         when kind = 3 then millrace.wait_results(run.job, w.jobs) end;
     if answer is not null then
         delete from millrace.wait x where x.job = run.job;
-        insert into millrace.step (job, name, value, session, number, attempt, at)
-        values (run.job, wait.name, answer, run.session, run.number, the_attempt + 1, t);
+        insert into millrace.step (job, name, value, session, number, attempt, at, place, asked)
+        values (run.job, wait.name, answer, run.session, run.number, the_attempt + 1, t, greatest(n, last) + 1, millrace.wait_asked(w));
         return answer;
     end if;
 

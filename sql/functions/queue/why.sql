@@ -72,6 +72,7 @@ declare
     t timestamptz := millrace.now();
     q record;
     kind_name text := (select k.name from millrace.kind k where k.id = the_kind);
+    base int := millrace.kind_base(the_kind);
     w record;
     who text;
 begin
@@ -81,13 +82,15 @@ begin
             format('millrace queues resume %s', q.name), jsonb_build_object('queue', q.name, 'since', q.paused_at), format('millrace queues resume %s', q.name));
     end if;
     select count(*) as living, count(*) filter (where s.knows) as knowing, count(*) filter (where s.takes) as n,
+           not coalesce(bool_or(s.able), false) and millrace.why_build(the_kind, count(*) filter (where s.knows)) is not null as mute,
            count(*) filter (where s.takes and not s.silent and s.state = 'working') as working, count(*) filter (where s.takes and s.silent) as silent,
            count(*) filter (where s.takes and not s.silent and s.state = 'draining') as draining,
            count(*) filter (where s.takes and not s.silent and s.state = 'cut off') as cut_off,
            min(s.name || ' on ' || s.host) filter (where s.takes) as one, max(s.at) filter (where s.takes) as last
       into w
-      from (select x.name, x.host, b.at, b.state, the_kind = any (x.kinds) as knows, b.at < t - millrace.why_silence() as silent,
-                   the_kind = any (x.kinds) and (x.queues is null or q.name = any (x.queues)) as takes
+      from (select x.name, x.host, b.at, b.state, base = any (x.kinds) as knows, b.at < t - millrace.why_silence() as silent,
+                   millrace.kind_is_taken(the_kind, x.kinds, x.pin) and (x.queues is null or q.name = any (x.queues)) as takes,
+                   millrace.kind_is_taken(the_kind, x.kinds, x.pin) as able
               from millrace.session x join millrace.beat b on b.session = x.id) s;
     if w.working > 0 then
         return null;
@@ -95,6 +98,7 @@ begin
     if w.n = 0 then
         return coalesce(millrace.why_refused(q.name, kind_name, the_staff),
             case when w.living = 0 then millrace.why_put('no_worker', 'no worker lives', 'start a worker', '{}', 'millrace doctor')
+                when w.mute then millrace.why_build(the_kind, w.knowing)
                 when w.knowing = 0 then millrace.why_put('kind_unserved', format('no living worker knows the kind %s', kind_name),
                     'start a worker that handles it', jsonb_build_object('kind', kind_name), 'millrace workers list')
                 else millrace.why_put('queue_unserved', format('no living worker that knows the kind %s takes from the queue %s', kind_name, q.name),
@@ -228,7 +232,7 @@ begin
         select l.session, l.number, l.at, l.ids
           from millrace.session s
          cross join lateral (select x.session, x.number, x.at, x.ids[greatest(1, x.n - 24):x.n] as ids from millrace.lease x where x.session = s.id order by x.number desc limit 8) l
-         where the_kind = any (s.kinds) and (s.queues is null or the_queue = any (s.queues)) limit 100
+         where millrace.kind_is_taken(the_kind, s.kinds, s.pin) and (s.queues is null or the_queue = any (s.queues)) limit 100
     loop
         held := held || millrace.why_unended(one.session, one.number, one.at, one.ids);
         looked := looked + cardinality(one.ids);
@@ -291,7 +295,7 @@ begin
         select from millrace.ready r where r.queue = the_queue and (r.lane, r.seq) < (the_lane, the_seq) limit 10000) c;
     select count(*) as workers, sum(s.slots) as slots, sum(b.running) as running, sum(b.stuck) as stuck, bool_and(b.running >= s.slots) as full into load
       from millrace.session s join millrace.beat b on b.session = s.id
-     where b.state = 'working' and b.at >= t - millrace.why_silence() and the_kind = any (s.kinds) and (s.queues is null or line.name = any (s.queues));
+     where b.state = 'working' and b.at >= t - millrace.why_silence() and millrace.kind_is_taken(the_kind, s.kinds, s.pin) and (s.queues is null or line.name = any (s.queues));
     words := format('%s%s before it in line', before, case when before >= 10000 then ' jobs or more stand' when before = 1 then ' job stands' else ' jobs stand' end);
     if load.full then
         more := jsonb_build_object('running', load.running, 'slots', load.slots, 'before', before);

@@ -107,8 +107,19 @@ begin
         array[format('its last run ended with: %s', millrace.error_gist(error)), format('key %s is missing in MILLRACE_ENCRYPTION_KEY of the worker, or is another key of that name', key)]);
 end $$;
 
+-- Who was asked for an answer, and what comes if nobody gives one.
+create or replace function millrace.why_asked(the_approval uuid) returns text
+language sql stable as $$
+    select coalesce('; asked: ' || (select string_agg(millrace.approval_name(p.person), ', ' order by p.at, p.how, p.person) from millrace.approval_person p where p.approval = a.id), '')
+               || case when a.reminded > 0 then format('; reminded %s', case a.reminded when 1 then 'once' else a.reminded || ' times' end) else '' end
+               || case when a.next_at is not null then coalesce('; the next reminder is due ' || millrace.why_time(a.remind_at), '')
+                       || coalesce('; ' || (select string_agg(millrace.approval_name(n), ', ') from unnest(a.escalate_to) n) || ' will be asked ' || millrace.why_time(a.escalate_at), '')
+                    else '' end
+      from millrace.approval a where a.id = the_approval
+$$;
+
 -- What a job waits for in the middle of its work; null: it does not.
-create or replace function millrace.why_waiting(the_job bigint) returns jsonb
+create or replace function millrace.why_waiting(the_job bigint, the_staff boolean) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     w jsonb := millrace.wait_of(the_job);
@@ -119,7 +130,8 @@ begin
         when 'signal' then millrace.why_put('waits_signal', format('its step %L waits for the signal %L%s%s', w ->> 'step', w ->> 'name',
                 case when w ->> 'key' <> '' then format(' with the key %L', w ->> 'key') else '' end, until), null, jsonb_build_object('wait', w),
             format('millrace signal %s%s', millrace.why_word(w ->> 'name'), case when w ->> 'key' <> '' then ' --key ' || millrace.why_word(w ->> 'key') else '' end))
-        when 'approval' then millrace.why_put('waits_approval', format('its step %L waits for a person''s answer%s', w ->> 'step', until), null, jsonb_build_object('wait', w),
+        when 'approval' then millrace.why_put('waits_approval', format('its step %L waits for a person''s answer%s%s', w ->> 'step', until, case when the_staff then millrace.why_asked((w ->> 'approval')::uuid) else '' end), null,
+            jsonb_build_object('wait', w),
             format('millrace approvals answer %s --yes', w ->> 'approval')) end;
 end $$;
 
@@ -133,7 +145,7 @@ declare
     again text := format('millrace jobs retry %s', the_job);
     wait text := millrace.why_span(extract(epoch from due - t)::float8);
 begin
-    said := millrace.why_waiting(the_job);
+    said := millrace.why_waiting(the_job, the_staff);
     if said is not null then
         return said;
     end if;

@@ -42,6 +42,8 @@ actor Claiming: SharingPart {
         var pace = ClaimPace()
         var backoff = Backoff()
         var generation = 0
+        /// Of the kinds that claims take.
+        var kindTurn = 0
         var orphans = OrphanLooks()
         /// What a claim may ask for, of jobs and of bytes.
         var jobs = BatchSize(ClaimDemand.most, least: 16)
@@ -152,12 +154,16 @@ actor Claiming: SharingPart {
                 table = catalog.known
             }
         }
+        let kindTurn = catalog.kindTurn
+        let known = catalog.kindIDs
         let now = shared.floors.withLock { floors in
+            // Jobs of other kinds have been passed over.
+            if claims.kindTurn != kindTurn { floors.reset() }
             for lane in told { floors.hint(lane) }
             floors.planned()
             return floors
         }
-        let known = catalog.kindIDs
+        claims.kindTurn = kindTurn
         let isLasting = !links.claim.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
         if !claims.pace.careful, news.filled.isEmpty,
             let range = claims.plan.pickUp(

@@ -5,7 +5,7 @@ import Telemetry
 import Threads
 
 /// Once a second: what may have committed late, which queues there are, what the slots' counts left behind. Every five: unique keys that
-/// nobody has wanted again. Once a minute: partitions.
+/// nobody has wanted again, and people who are to be reminded of a question. Once a minute: partitions.
 actor Sweeping: SharingPart {
     nonisolated let shared: WorkerShared
 
@@ -15,6 +15,7 @@ actor Sweeping: SharingPart {
         var lastMaintenance = ContinuousClock.now - .seconds(50)
         var slots: (resume: Int64?, next: ContinuousClock.Instant) = (nil, .now)
         var keys: (floor: Date?, next: ContinuousClock.Instant) = (nil, .now)
+        var reminders = ContinuousClock.now
         while !Task.isCancelled, !state.isDraining {
             do throws(PostgresError) {
                 try await catalog.refresh()
@@ -35,6 +36,12 @@ actor Sweeping: SharingPart {
                         try await Queue.expireKeys(on: connection, floor: keys.floor, most: 10_000)
                     }
                     keys = (expired.upTo ?? keys.floor, expired.isAll ? .now + .seconds(5) : .now)
+                }
+                if reminders <= .now {
+                    let looked = try await links.sweep.use { connection throws(PostgresError) in
+                        try await Queue.remindOfApprovals(on: connection)
+                    }
+                    reminders = looked < 100 ? .now + .seconds(5) : .now
                 }
                 if lastMaintenance.duration(to: .now) > .seconds(60) {
                     lastMaintenance = .now

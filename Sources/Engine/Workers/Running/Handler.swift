@@ -18,6 +18,8 @@ package struct Handler: Sendable {
     package var redacted: [String]?
     /// It also takes jobs that undo a step of another.
     package var takesUndos = false
+    /// The versions of arguments that it reads; 0 stands for none.
+    package var accepts = 0...0
     /// Runs one job, by itself.
     package var body: Body
     /// nil: every job runs by itself.
@@ -48,7 +50,24 @@ package struct Handler: Sendable {
         refusesPlain = Work.encrypted && Work.refusesPlain
         searchable = Work.searchable
         redacted = Work.redacted
+        accepts = Work.accepts
     }
+
+    /// The same handler, which also undoes steps of jobs that did not succeed.
+    package var takingUndos: Handler {
+        var other = self
+        other.takesUndos = true
+        return other
+    }
+
+    /// The lines of its kind whose jobs it takes, besides the kind itself: see `millrace.kind_line`.
+    var lines: [String] {
+        let versions = accepts.clamped(to: 1...1_000_000).suffix(Self.mostVersions).filter { accepts.contains($0) }
+        let plain = takesUndos ? ["undo"] : []
+        return plain + versions.flatMap { takesUndos ? ["v\($0)", "undo v\($0)"] : ["v\($0)"] }
+    }
+
+    private static let mostVersions = 32
 
     static func decoding<Work: Job>(_ type: Work.Type) -> @Sendable ([UInt8]) throws -> Work {
         let decoder = JSONDecoder()
@@ -99,4 +118,5 @@ struct RunOptions: Decodable {
     var timeout: Double?
     var backoff: Pauses?
     var undo: Undo?
+    var version: Int?
 }

@@ -16,7 +16,7 @@ extension ReportWriter {
             return try await pool.withConnection { connection throws(PostgresError) in
                 try await Queue.spawn(
                     token: token, kind: spawned.kind, args: sealed, queue: spawned.queue, priority: spawned.priority,
-                    before: spawned.before, on: connection)
+                    before: spawned.before, version: spawned.version, on: connection)
             }
         } catch let error as PostgresError where error.sqlState == "55000" {
             workerState.lose([context.number]).settle(session: workerState.session, log: log)

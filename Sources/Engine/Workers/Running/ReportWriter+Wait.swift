@@ -17,6 +17,9 @@ extension ReportWriter {
                     .init(key: "args", value: .raw(String(decoding: args, as: UTF8.self))),
                 ]
                 if let queue = child.queue { members.append(.init(key: "queue", value: .string(queue))) }
+                if child.version > 0 {
+                    members.append(.init(key: "options", value: ["version": .int(child.version)]))
+                }
                 return JSONValue.object(members)
             }
             options = Array(JSONValue.object([.init(key: "jobs", value: .array(jobs))]).compact.utf8)

@@ -55,7 +55,10 @@ final class ReportWriter: WorkerPart {
             recordUndoable: { try await self.record($0, $1, $2, isUndoable: true) },
             undone: { try await self.undone($0) },
             wait: { try await self.wait($0, $1) },
-            earlier: { try await self.earlier($0, after: $1) })
+            publish: { try await self.publish($0, $1, key: $2, call: $3) },
+            putState: { try await self.putState($0, $1) },
+            earlier: { try await self.earlier($0, after: $1) },
+            changed: { try await self.changed($0, step: $1, $2) })
     }
 
     /// The process's own log has every line, whatever becomes of the job's.

@@ -73,11 +73,16 @@ final class Running: Sendable {
     /// What was looked up for the last job: the next is mostly of the same kind and queue, and others look there at the same time.
     private struct LookupCache {
         var kind: (id: Int32, worked: WorkedKind)?
+        var turn = 0
         var queue: (id: Int32, name: String)?
     }
 
     private func makeRun(_ job: Claimed, session: Int64, _ known: inout LookupCache) -> Run {
-        if known.kind?.id != job.kind { known.kind = shared.catalog.kind(job.kind).map { (job.kind, $0) } }
+        let turn = shared.catalog.kindTurn
+        if known.kind?.id != job.kind || known.turn != turn {
+            known.kind = shared.catalog.kind(job.kind).map { (job.kind, $0) }
+            known.turn = turn
+        }
         if known.queue?.id != job.lane.queue {
             known.queue = shared.catalog.name(of: job.lane.queue).map { (job.lane.queue, $0) }
         }
@@ -93,7 +98,7 @@ final class Running: Sendable {
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata, undo: options?.undo, takesUndos: kind?.handler.takesUndos ?? false,
-            abilities: abilities)
+            version: options?.version, abilities: abilities)
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout,
             whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)

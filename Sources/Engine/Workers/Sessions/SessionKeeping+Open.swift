@@ -75,7 +75,7 @@ extension SessionKeeping {
             for schedule in options.schedules { _ = try await Queue.setSchedule(schedule, on: connection) }
             return kinds
         }
-        catalog.set(kinds: known)
+        self.known = known
         try await catalog.refresh()
         let direct = try await hears()
         // Before the first claim: a worker that could not open these would hold jobs that it cannot end.
@@ -97,19 +97,17 @@ extension SessionKeeping {
     }
 
     /// Makes names known one by one: who held some and waited for others could meet a caller who names them the other way round, and that one would fail.
-    private func register(on connection: Connection) async throws(PostgresError) -> [Int32: WorkedKind] {
+    private func register(on connection: Connection) async throws(PostgresError) -> [Int32] {
         for queue in Set(options.queues.map(\.name) + running.handlers.compactMap(\.queue) + ["default"]).sorted() {
             try await Queue.registerQueues(on: connection, [queue])
         }
-        var kinds: [Int32: WorkedKind] = [:]
+        var kinds: [Int32] = []
         for handler in running.handlers {
-            let worked = WorkedKind(handler: handler, chunkRunner: running.chunkRunners[handler.kind])
-            let id = try await Queue.registerKind(
-                on: connection, handler.kind, queue: handler.queue, searchable: handler.searchable,
-                redacted: handler.redacted)
-            kinds[id] = worked
-            guard handler.takesUndos else { continue }
-            for id in try await Queue.registerLines(on: connection, "undo", of: [handler.kind]) { kinds[id] = worked }
+            kinds.append(
+                try await Queue.registerKind(
+                    on: connection, handler.kind, queue: handler.queue, searchable: handler.searchable,
+                    redacted: handler.redacted))
+            kinds += try await Queue.registerLines(on: connection, of: handler.kind, handler.lines)
         }
         return kinds
     }
@@ -138,7 +136,7 @@ extension SessionKeeping {
                 try await hub.begin(on: connection)
             }
         }
-        let ids = catalog.kindIDs
+        let ids = known
         try await links.beat.use { connection throws(PostgresError) in
             try await Queue.openSession(
                 on: connection,
@@ -146,8 +144,10 @@ extension SessionKeeping {
                     id: session, name: options.name, host: JobWorker.Options.host, pid: getpid(),
                     version: options.versionText,
                     queues: options.queues.isEmpty ? nil : options.queues.map(\.name), kinds: ids,
-                    slots: Int32(options.slots), direct: direct, rooms: options.rooms))
+                    slots: Int32(options.slots), direct: direct, rooms: options.rooms,
+                    pin: options.isPinned ? options.buildText : nil))
         }
+        try await takeKinds(of: session)
         state.begin(session: session)
     }
 }

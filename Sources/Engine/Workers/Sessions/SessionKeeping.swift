@@ -13,10 +13,19 @@ actor SessionKeeping: SharingPart {
     var opened: Set<Int64> = []
     /// Why this program cannot work with the schema.
     var misfit: JobWorker.Failure?
+    /// The kinds of its handlers, as it has registered them.
+    var known: [Int32] = []
+    let worked: [String: WorkedKind]
+    /// What `Queue.versionsMark` said when it last read which kinds it takes.
+    var mark: String?
 
     init(_ shared: WorkerShared, _ running: Running) {
         self.shared = shared
         self.running = running
+        worked = Dictionary(
+            running.handlers.map {
+                ($0.kind, WorkedKind(handler: $0, chunkRunner: running.chunkRunners[$0.kind]))
+            }, uniquingKeysWith: { first, _ in first })
     }
 
     func run() async {
@@ -33,7 +42,7 @@ actor SessionKeeping: SharingPart {
                 stalls.ended(.beating)
                 lastBeat = .now
                 state.handBackHoarded()  // not in an outage, when nobody could start them either
-                if !stands { try await renewSession() }
+                if stands { try await heedVersions() } else { try await renewSession() }
                 shared.tellLife(hasBeaten: true)
             } catch {
                 limitedLog.say("a beat failed", error)

@@ -25,6 +25,12 @@ struct ConsoleAction: Sendable {
         ConsoleAction("job.priority", "select to_jsonb(millrace.job_priority($1, $2))") {
             [.int8(try id($0)), .int4(try number($0, "priority"))]
         },
+        ConsoleAction(
+            "approval.answer",
+            "select to_jsonb(millrace.approval_answer($1::text::uuid, $2::text::boolean, null, nullif(btrim($3), '')))"
+        ) { form in
+            [.text(try text(form, "id")), .text(try text(form, "approved")), .text(form["comment"] ?? "")]
+        },
         ConsoleAction("queue.pause", "select to_jsonb(millrace.pause($1))") { [.text(try text($0, "queue"))] },
         ConsoleAction("queue.resume", "select to_jsonb(millrace.resume($1))") { [.text(try text($0, "queue"))] },
         ConsoleAction(

@@ -9,7 +9,8 @@ struct ConsoleLayout: Sendable {
     /// The navigation: address, label.
     static let entries: [(path: String, label: String)] = [
         ("", "Overview"), ("/queues", "Queues"), ("/jobs", "Jobs"), ("/failures", "Failures"),
-        ("/schedules", "Schedules"), ("/workers", "Workers"), ("/versions", "Versions"), ("/limits", "Limits"),
+        ("/approvals", "Approvals"), ("/schedules", "Schedules"), ("/workers", "Workers"), ("/versions", "Versions"),
+        ("/limits", "Limits"),
         ("/providers", "Providers"), ("/mail", "Mail"), ("/templates", "Templates"), ("/documents", "Documents"),
         ("/checkins", "Check-ins"), ("/quests", "Quests"), ("/notices", "Notices"), ("/webhooks", "Webhooks"),
         ("/operations", "Operations"), ("/audit", "Audit"), ("/past", "The past"), ("/storage", "Storage"),

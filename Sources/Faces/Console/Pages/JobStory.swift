@@ -14,6 +14,9 @@ enum JobStory {
                                'result', jsonb_pretty(j.result), 'metadata', jsonb_pretty(nullif(j.metadata, '{}'))) from millrace.job_shown($1) j),
                 'why', millrace.why($1),
                 'steps', (select coalesce(jsonb_agg(to_jsonb(s) - 'value' || jsonb_build_object('value', left(jsonb_pretty(s.value), 400)) order by s.at), '[]') from (select * from millrace.steps_shown($1) limit 200) s),
+                'output', (select to_jsonb(o) - 'value' || jsonb_build_object('value', left(jsonb_pretty(o.value), 4000)) from millrace.state_value_shown($1) o),
+                'published', (select coalesce(jsonb_agg(to_jsonb(p) - 'value' || jsonb_build_object('value', left(p.value::text, 400)) order by p.n), '[]')
+                                from millrace.published_shown($1, (select o.published - 50 from millrace.state_value_shown($1) o), 50) p),
                 'logs', (select coalesce(jsonb_agg(to_jsonb(l) order by l.n), '[]') from (select * from millrace.logs_shown($1) order by n desc limit 200) l))
             """, [.int8(id)])
         guard let job = found["job"], let state = job.text("state") else {
@@ -26,6 +29,8 @@ enum JobStory {
         if context.mayAct() { parts.append(.forms(actions(id, state: state, context))) }
         parts += errors(job)
         parts += timeline(found.list("steps"), job)
+        if let state = found["output"]?.text("value") { parts.append(.code(title: "Given state", text: state)) }
+        parts += published(found.list("published"))
         parts += logs(found.list("logs"))
         if context.query("flow") != nil {
             parts += try await flow(context, id)
@@ -169,6 +174,20 @@ enum JobStory {
                 steps,
                 [
                     .text("Step", "name"), .text("Attempt", "attempt"), .time("Recorded", "at"),
+                    .own("Value") { .text($0.text("value"), tone: "mono") },
+                ], empty: ""),
+        ]
+    }
+
+    /// The newest values of its stream.
+    private static func published(_ values: [TemplateValue]) -> [ConsolePart] {
+        guard !values.isEmpty else { return [] }
+        return [
+            .heading("Published"),
+            .table(
+                values,
+                [
+                    .text("Number", "n"), .time("Time", "at"), .text("Attempt", "attempt"),
                     .own("Value") { .text($0.text("value"), tone: "mono") },
                 ], empty: ""),
         ]

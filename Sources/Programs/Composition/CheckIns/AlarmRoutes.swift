@@ -26,7 +26,7 @@ package struct AlarmRoutes: Sendable {
     }
 
     private func show(_ request: Listeners.Request) async throws -> Listeners.Response {
-        if request.parameter("token") == AlarmPage.stylesheet.name { return AlarmPage.stylesheet.response }
+        if request.parameter("token") == LinkPage.stylesheet.name { return LinkPage.stylesheet.response }
         guard let link = links.openedAlarm(request.parameter("token")) else { return unknownLink(request) }
         return try await page(link, request)
     }
@@ -42,7 +42,7 @@ package struct AlarmRoutes: Sendable {
                 }
                 if answer == AlarmPage.asksWhetherSafe { return AlarmPage.safetyQuestion(facts) }
                 guard let answer, AlarmPage.isAnswer(answer) else {
-                    return AlarmPage.unknownAnswer(PageWords(facts))
+                    return LinkPage.unknownAnswer(PageWords(facts))
                 }
                 let state = try await pool.withConnection { connection throws(PostgresError) in
                     try await CheckInAdmin.respond(alarm, contact: contact, answer: answer, on: connection)
@@ -51,7 +51,7 @@ package struct AlarmRoutes: Sendable {
             } else {
                 guard answer == "yes" || answer == "no" || answer == "never" else {
                     guard let facts = try await facts(link) else { return unknownLink(request) }
-                    return AlarmPage.unknownAnswer(PageWords(facts))
+                    return LinkPage.unknownAnswer(PageWords(facts))
                 }
                 try await pool.withConnection { connection throws(PostgresError) in
                     if answer == "never" {
@@ -71,7 +71,7 @@ package struct AlarmRoutes: Sendable {
 
     /// Nobody's profile says which language this reader has.
     private func unknownLink(_ request: Listeners.Request) -> Listeners.Response {
-        AlarmPage.unknownLink(PageWords(accepting: request.headers["Accept-Language"]))
+        LinkPage.unknownLink(PageWords(accepting: request.headers["Accept-Language"]))
     }
 
     private func facts(_ link: (alarm: String?, contact: String)) async throws -> JSONValue? {

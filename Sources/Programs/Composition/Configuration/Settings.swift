@@ -81,6 +81,7 @@ extension Settings {
     /// `auto`, `on` or `off`
     package var prepare: String { string(.prepare) }
     package var practice: Bool { isOn(.practice) }
+    package var onlyBuild: Bool { isOn(.onlyBuild) }
     package var logLevel: String { string(.logLevel) }
     package var logFormat: String { string(.logFormat) }
     package var clientRole: String { string(.clientRole) }

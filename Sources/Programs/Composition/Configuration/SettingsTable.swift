@@ -11,7 +11,9 @@ extension Setting {
     package static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
-    package static let worker: [Setting] = [queues, slots, drainTimeout, poll, practice, build, logLevel, logFormat]
+    package static let worker: [Setting] = [
+        queues, slots, drainTimeout, poll, practice, build, onlyBuild, logLevel, logFormat,
+    ]
     package static let listening: [Setting] = [listen, token]
     package static let storing: [Setting] = [blobs, blobsSweep] + s3
     package static let mailing: [Setting] = [locale]
@@ -64,6 +66,9 @@ extension Setting {
                 } ? nil : "takes 1 to 64 letters, digits and . _ -"
         }, valueName: "NAME",
         help: "The build of your program, such as a commit; status says when the newest one fails.")
+    package static let onlyBuild = Setting(
+        "only-build", .boolean, fallback: "off",
+        help: "Take new jobs only while this build is the promoted one, and go on only with jobs that it began.")
     package static let logLevel = Setting(
         "log-level", .choice(["debug", "info", "warning", "error"]), fallback: "info", valueName: "LEVEL",
         help: "The lowest level to log.")

@@ -57,6 +57,8 @@ package struct StatusReport: Sendable {
     package var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
     /// Kinds that go wrong.
     package var troubles: Section<[TroubleRow]> = .known([])
+    /// Builds of pinned workers.
+    package var builds: Section<[BuildRow]> = .known([])
     /// How many jobs wait for another attempt.
     package var retries: Section<[RetryRow]> = .known([])
     package var rooms: Section<[RoomRow]> = .known([])
@@ -184,6 +186,9 @@ package struct StatusReport: Sendable {
         }
         retries = await Self.section { () throws(PostgresError) in
             try await Queue.retries(cap: bounds.retries, on: connection, deadline: patience)
+        }
+        builds = await Self.section { () throws(PostgresError) in
+            try await Queue.builds(on: connection, deadline: patience)
         }
         rooms = await Self.section { () throws(PostgresError) in
             try await Queue.rooms(on: connection, deadline: patience)

@@ -41,6 +41,7 @@ package enum Alarm: String, Sendable, CaseIterable {
     case lateQueue = "the oldest job waits too long"
     case deadJobs = "jobs died in the last hour"
     case unknownKind = "no worker knows a kind"
+    case strandedBuild = "no worker has a build"
     case stuckHandlers = "stuck handlers"
     case silentWorker = "a worker is silent"
     case brokenSchedule = "a schedule cannot fire"
@@ -130,6 +131,11 @@ extension StatusReport {
         if let workers = workers.value, !workers.isEmpty {
             for orphan in unnamedOrphans {
                 say(.unknownKind, .degraded, "no worker knows \(orphan.kind)", command: "millrace workers list")
+            }
+        }
+        for build in builds.value ?? [] {
+            if let complaint = build.complaint {
+                say(.strandedBuild, .degraded, complaint.sentence, command: complaint.command)
             }
         }
         for worker in workers.value ?? [] {

@@ -37,7 +37,7 @@ extension StepRow {
     var line: String { "\(name)  attempt \(attempt), \(InstantText.spell(at))" }
 }
 
-extension LogRow {
+extension LogRow: NumberedRow {
     var json: JSONValue {
         [
             "number": .int(Int(number)), "at": .string(InstantText.spell(at)), "level": .string(level),
@@ -62,15 +62,46 @@ extension LogRow {
     }
 }
 
+extension RunRow {
+    var json: JSONValue {
+        [
+            "attempt": .int(attempt), "started_at": JSONValue(startedAt), "ended_at": JSONValue(endedAt),
+            "outcome": .string(outcome), "worker": JSONValue(worker), "build": JSONValue(build),
+        ]
+    }
+
+    var line: String {
+        "attempt \(attempt)  \(outcome), \(InstantText.spell(startedAt))"
+            + (worker.map { ", \($0)" } ?? "") + (build.map { ", build \($0)" } ?? "")
+    }
+}
+
 /// The parts that `jobs show` adds to a job.
 struct Traces: Sendable {
     static let lastLines = 5
 
+    static let mostOfState = 2000
+
+    var output: OutputRow?
     var steps: [StepRow] = []
     var log: [LogRow] = []
+    var forks = Forks()
+    var runs: [RunRow] = []
 
     func lines(colors: Bool) -> [String] {
-        var lines: [String] = []
+        var lines = forks.lines.map { DisplayWidth.harmless($0) }
+        if let state = output?.state {
+            let text = DisplayWidth.harmless(String(decoding: state, as: UTF8.self))
+            let cut = text.count > Self.mostOfState ? String(text.prefix(Self.mostOfState)) + "…" : text
+            lines += [Style.dim.paint("given state", on: colors), "  " + cut]
+        }
+        if let output, output.published > 0 {
+            lines.append(
+                Style.dim.paint("published", on: colors)
+                    + "  \(Humane.count(Int(output.published), "value")), see jobs tail")
+        }
+        if !runs.isEmpty { lines.append(Style.dim.paint("runs", on: colors)) }
+        lines += runs.map { "  " + DisplayWidth.harmless($0.line) }
         if !steps.isEmpty { lines.append(Style.dim.paint("steps", on: colors)) }
         lines += steps.map { "  " + DisplayWidth.harmless($0.line) }
         guard let last = log.last else { return lines }
@@ -82,8 +113,25 @@ struct Traces: Sendable {
 
     var members: [JSONValue.Member] {
         [
+            .init(key: "state_value", value: JSONValue(raw: output?.state)),
+            .init(key: "published", value: .int(Int(output?.published ?? 0))),
             .init(key: "steps", value: .array(steps.map(\.json))),
             .init(key: "log", value: .array(log.suffix(Self.lastLines).map(\.json))),
+            .init(key: "forked_from", value: forks.origin.map(\.json) ?? .null),
+            .init(key: "forked_as", value: .array(forks.forks.map(\.json))),
+            .init(key: "runs", value: .array(runs.map(\.json))),
         ]
     }
+}
+
+extension Forks {
+    /// `forked from 42 at charge`
+    fileprivate var lines: [String] {
+        let from = origin.map { ["forked from \($0.job)" + ($0.step.map { " at \($0)" } ?? "")] } ?? []
+        return from + forks.map { "forked as \($0.job)" + ($0.step.map { " at \($0)" } ?? "") }
+    }
+}
+
+extension Forks.One {
+    fileprivate var json: JSONValue { ["job": .int(Int(job)), "step": JSONValue(step)] }
 }

@@ -5,6 +5,7 @@ extension WorkerRow {
     var json: JSONValue {
         [
             "worker": .string(name), "host": .string(host), "pid": .int(pid), "version": .string(version),
+            "build": JSONValue(build),
             "state": .string(state), "started_at": JSONValue(startedAt), "beat_at": JSONValue(beatAt),
             "beat_seconds": .double(beatAge), "slots": .int(slots), "running": .int(running), "waiting": .int(waiting),
             "stuck": .int(stuck), "queues": JSONValue(queues), "kinds": JSONValue(kinds), "direct": .bool(direct),

@@ -21,74 +21,30 @@ extension Command {
         ]
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)
-        return try await invocation.withSchema { connection in
-            try await LogFollower(id: id, invocation: invocation).run(on: connection)
-        }
-    }
-}
-
-/// Prints a job's lines, and with `--follow` those that come.
-private struct LogFollower {
-    private static let pause = Duration.milliseconds(300)
-
-    let id: Int64
-    let invocation: Invocation
-
-    private var console: Console { invocation.console }
-
-    func run(on connection: Connection) async throws -> ExitCode {
-        let follows = invocation.parsed.isOn("follow")
-        let deadline = invocation.deadline
-        var last: Int64 = 0
-        var all: [LogRow] = []
-        while true {
-            // Its state first: what its run has logged is there before its end is.
-            guard let job = try await Queue.job(id, on: connection) else { throw Invocation.unknown(id) }
-            let lines = try await Queue.logs(of: id, after: last, on: connection)
-            say(lines, after: last)
-            last = lines.last?.number ?? last
-            if console.format == .json { all += lines }
-            if !follows || job.state.isFinal { break }
-            if let deadline, ContinuousClock.now >= deadline {
-                finish(all)
-                throw Invocation.gaveUp(id, job)
-            }
-            try await Task.sleep(for: Self.pause)
-        }
-        if last == 0, console.format == .human { console.note("job \(id) has logged nothing") }
-        finish(all)
-        return .done
-    }
-
-    private func say(_ lines: [LogRow], after last: Int64) {
-        guard let first = lines.first else { return }
-        let cut = first.number - last - 1
-        switch console.format {
-        case .human:
-            if cut > 0 { console.note("… \(Humane.count(Int(cut), "line")) before these were cut") }
-            for line in lines { console.print(line.line(colors: console.colorsOutput)) }
-        case .jsonLines: console.list("lines", lines.map(\.json), table: Table([]))
-        case .json: break
-        }
-    }
-
-    private func finish(_ all: [LogRow]) {
-        if console.format == .json { console.list("lines", all.map(\.json), table: Table([])) }
+        let follower = NumberedRowFollower<LogRow>(
+            id: id, invocation: invocation, list: "lines", whenNone: "has logged nothing", after: 0,
+            cut: { "… \(Humane.count($0, "line")) before these were cut" }
+        ) { after, connection in try await Queue.logs(of: id, after: after, on: connection) }
+        return try await invocation.withSchema { connection in try await follower.run(on: connection) }
     }
 }
 
 extension Invocation {
-    /// Steps, log and progress of a job; nothing for a client, which may not read them.
+    /// What a job's runs have given out, and its steps and log: without those for a client, which may not read them.
     func traces(
         of id: Int64, redacted: Bool = false, on connection: Connection
     ) async throws(PostgresError) -> Traces {
+        // Its owner may read what it gives out.
+        let output = try await Queue.output(of: id, redacted: redacted, on: connection)
         do throws(PostgresError) {
             return Traces(
-                steps: try await Queue.steps(of: id, redacted: redacted, on: connection),
-                log: try await Queue.logs(of: id, redacted: redacted, on: connection))
+                output: output, steps: try await Queue.steps(of: id, redacted: redacted, on: connection),
+                log: try await Queue.logs(of: id, redacted: redacted, on: connection),
+                forks: try await Queue.forks(of: id, on: connection),
+                runs: try await Queue.runs(of: id, on: connection))
         } catch {
             guard error.sqlState == "42501" else { throw error }
-            return Traces()
+            return Traces(output: output)
         }
     }
 }

@@ -4,11 +4,26 @@ import Queues
 extension Command {
     static let versionsList = Command(
         ["versions", "list"],
-        summary: "List the versions of the workers of the last 14 days, newest first",
-        examples: [Example("millrace versions list", "what ran, and since when")]
+        summary: "List the versions of the workers of the last 14 days, and the builds that are promoted",
+        examples: [Example("millrace versions list", "what ran, since when, and which build gets new jobs")]
     ) { invocation in
-        let versions = try await invocation.withSchema { try await Queue.versions(on: $0) }
-        invocation.console.list("versions", versions.map(\.json), table: VersionSeen.table(versions))
+        let (versions, builds) = try await invocation.withSchema { connection in
+            (try await Queue.versions(on: connection), try await Queue.builds(on: connection))
+        }
+        invocation.console.show([
+            "versions": .array(versions.map(\.json)), "builds": .array(builds.map(\.json)),
+        ]) {
+            invocation.console.print(VersionSeen.table(versions))
+            if !builds.isEmpty {
+                invocation.console.print("")
+                invocation.console.print(BuildRow.table(builds))
+            }
+        }
+        for build in builds {
+            if let complaint = build.complaint {
+                invocation.console.warning("\(complaint.sentence): start one, or run: \(complaint.command)")
+            }
+        }
         return .done
     }
 

@@ -16,7 +16,9 @@ extension Command {
             many jobs finished, were handed back, were abandoned; exit 0 when none was abandoned.
             """,
         flags: [
-            Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.drainTimeout.flag, Setting.poll.flag,
+            Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.onlyBuild.flag,
+            Setting.drainTimeout.flag,
+            Setting.poll.flag,
             Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
             Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
             Setting.token.flag,
@@ -60,7 +62,7 @@ extension Invocation {
         let marks = parsed.string("marks").flatMap { PracticeMarks(path: $0) }
         let noting = [
             Practice.marker(marks), Practice.waiter(marks), Practice.recorder(pool), Practice.taker(pool),
-            Practice.orders(pool),
+            Practice.orders(pool), Practice.versioned(marks),
         ]
         let practice = settings.practice ? Practice.handlers + noting : []
         let worker = try await composer.worker(

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import MillraceCommand
 import Postgres
@@ -40,13 +41,21 @@ struct OfflineWorld: Sendable {
     static func reference(_ run: Int) -> String { "in-order-\(run)" }
     static func disorder(_ run: Int) -> String { "disorder-\(run)" }
 
+    /// A zone in which it is afternoon: what happened in the six hours before is of today there, whatever the time of this run. What belongs to a
+    /// day that has passed is refused.
+    static func zone(at now: Date) -> String {
+        let hour = Int(now.timeIntervalSince1970) / 3600 % 24
+        let ahead = min(14, 15 - hour)
+        return ahead > 0 ? "Etc/GMT-\(ahead)" : "Etc/GMT+\(-ahead)"  // their signs are turned round
+    }
+
     /// Families and watches for all runs.
     func prepare(runs: Int, on connection: Connection) async throws {
         try await connection.execute(
             """
-            select millrace.family_create('family of ' || p, 'UTC'), millrace.family_join('family of ' || p, p, 'teen')
+            select millrace.family_create('family of ' || p, $2), millrace.family_join('family of ' || p, p, 'teen')
               from generate_series(0, $1 - 1) n, unnest(array['in-order-' || n, 'disorder-' || n]) p
-            """, [.int4(Int32(runs))], deadline: .seconds(300))
+            """, [.int4(Int32(runs)), .text(Self.zone(at: Date()))], deadline: .seconds(300))
         try await connection.execute(
             """
             insert into millrace.watch (person, every, grace, warnings, zone, state, last_checked_in, expires_at, wake_at, created_at)

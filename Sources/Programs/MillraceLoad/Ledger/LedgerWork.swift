@@ -64,7 +64,7 @@ struct LedgerHandlers: Sendable {
                 return try await effect(context)
             },
             Handler(LedgerWait.self) { job, context in try await wait(job, context) },
-            Handler(LedgerOrder.self) { job, context in try await order(job, context) },
+            Handler(LedgerOrder.self) { job, context in try await order(job, context) }.takingUndos,
         ]
     }
 

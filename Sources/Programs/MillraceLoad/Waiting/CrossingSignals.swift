@@ -13,7 +13,7 @@ struct CrossingSignals: Sendable {
     private static let callers = 16
     private static let workers = 4
     private static let keys = 1000
-    /// One in so many signals is sent twice, by two callers.
+    /// Of this many signals one is sent twice, by two callers.
     private static let repeats = 20
     private static let unfinished: SQL = """
         select count(*) from millrace.job j join millrace.kind k on k.id = j.kind and k.name = 'practice.take'

@@ -1,11 +1,16 @@
 import JSON
 
-/// The words of the alarm pages. Languages that are not here get English.
+/// The words of the pages behind signed links. Languages that are not here get English.
 struct PageWords {
-    private let isGerman: Bool
+    let isGerman: Bool
 
     init(_ facts: JSONValue?) {
         isGerman = facts?["language"]?.text == "de"
+    }
+
+    /// In the reader's own language if that is known, else in what the browser asks for.
+    init(_ facts: JSONValue, accepting languages: String?) {
+        self = facts["language"]?.text == nil ? PageWords(accepting: languages) : PageWords(facts)
     }
 
     /// For a reader of whom nothing is known but what the browser asks for (`Accept-Language`).
