@@ -9,11 +9,14 @@ final class MillraceProcess: @unchecked Sendable {  // Process is not Sendable; 
 
     var pid: pid_t { process.processIdentifier }
 
-    init(_ arguments: [String], database url: String, environment extra: [String: String] = [:]) throws {
+    init(
+        _ arguments: [String], database url: String, environment extra: [String: String] = [:],
+        program: URL = executable
+    ) throws {
         log = FileManager.default.temporaryDirectory.appending(path: "millrace-\(UUID().uuidString).log")
         _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         let sink = try FileHandle(forWritingTo: log)
-        process.executableURL = Self.executable
+        process.executableURL = program
         process.arguments = arguments
         var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
         environment["DATABASE_URL"] = url

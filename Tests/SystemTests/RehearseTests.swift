@@ -7,25 +7,16 @@ import Testing
 @Suite struct RehearseTests {
     private static let load = MillraceProcess.executable.deletingLastPathComponent().appending(path: "millrace-load")
 
-    private func run(_ program: URL, _ arguments: [String], database url: String) throws -> (
-        code: Int32, output: String
-    ) {
-        let process = Process()
-        process.executableURL = program
-        process.arguments = arguments
-        process.environment = ["PATH": "/usr/bin:/bin", "DATABASE_URL": url]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, text)
+    private func run(
+        _ program: URL, _ arguments: [String], database url: String, environment: [String: String] = [:]
+    ) async throws -> (code: Int32, output: String) {
+        let process = try MillraceProcess(arguments, database: url, environment: environment, program: program)
+        return (try await process.ended(within: .seconds(300)), process.output)
     }
 
     @Test func `changes that jobs under way cannot bear are found, and no other is named`() async throws {
         try await withDatabase { database in
-            let (code, output) = try run(
+            let (code, output) = try await run(
                 Self.load, ["load", "rehearse", "--changes", "20", "--strict", "--json"], database: database.url)
             #expect(code == 0, "\(output)")
             #expect(
@@ -51,22 +42,14 @@ import Testing
                 #"select millrace.enqueue('k1', '{"n": "text"}')"#)
             try await connection.run(#"select millrace.enqueue('k1', '{"n": 1}')"#)
             try await connection.run("select millrace.enqueue('other', '{}')")
-            let process = Process()
-            process.executableURL = MillraceProcess.executable
-            process.arguments = ["rehearse", "--with", Self.load.path, "--env", "MILLRACE_LOAD_HANDLERS", "--json"]
-            process.environment = [
-                "PATH": "/usr/bin:/bin", "DATABASE_URL": database.url, "MILLRACE_LOAD_HANDLERS": path.path,
-            ]
-            let output = Pipe()
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
-            #expect(process.terminationStatus == 1)
+            let (code, text) = try await run(
+                MillraceProcess.executable,
+                ["rehearse", "--with", Self.load.path, "--env", "MILLRACE_LOAD_HANDLERS", "--json"],
+                database: database.url, environment: ["MILLRACE_LOAD_HANDLERS": path.path])
+            #expect(code == 1)
             #expect(text.contains("\"cause\": \"arguments\"") && text.contains("\"rehearsed\": 2"), "\(text)")
             #expect(text.contains("\(bad)"))
-            let none = try run(
+            let none = try await run(
                 MillraceProcess.executable, ["rehearse", "--with", "/bin/true"], database: database.url)
             #expect(none.code == 2)
             await connection.close()

@@ -73,7 +73,9 @@ private struct VersionsScenario: Sendable {
             try await phase(["a", "b"]) {
                 try await patiently { try await Queue.promote("b", percent: 10, on: connection) }
             }
-            let split = (phases[1].from + 1_000_000_000, PracticeMarks.now())
+            // All of these have begun before the next change: what is drawn for a build that is down waits for it.
+            try await begun(on: connection)
+            let split = Int64(rate * seconds)..<jobs
             try await phase(["b"]) {
                 try await patiently { try await Queue.promote("b", percent: nil, on: connection) }
             }
@@ -158,6 +160,13 @@ private struct VersionsScenario: Sendable {
         return next
     }
 
+    private func begun(on connection: Connection) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await connection.int("select count(*) from millrace.ready") > 0, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
     /// How many have not ended well.
     private func waitForEnds(_ jobs: Int64, on connection: Connection) async throws -> Int {
         let deadline = ContinuousClock.now + .seconds(300)
@@ -176,25 +185,27 @@ private struct VersionsScenario: Sendable {
         /// The last such beginning after a change, in seconds.
         var slowest = 0.0
         var undone = 0
-        /// Of the jobs that began while b got a tenth.
+        /// Of the jobs that were enqueued while b got a tenth.
         var share = 0.0
     }
 
     private func judge(
-        _ marks: [String: [PracticeMarks.Mark]], phases: [Phase], jobs: Int64, split: (Int64, Int64)
+        _ marks: [String: [PracticeMarks.Mark]], phases: [Phase], jobs: Int64, split: Range<Int64>
     ) -> Verdict {
         var verdict = Verdict()
         var bound: [Int64: String] = [:]
         var moved: Set<Int64> = []
         var done: Set<Int64> = []
-        var begun = ["a": 0, "b": 0]
+        var first: [Int64: (at: Int64, build: String)] = [:]
         for (build, list) in marks {
             var seen: Set<Int64> = []
             for mark in list {
                 let n = mark.n / 4
                 switch mark.n % 4 {
                 case 0 where seen.insert(n).inserted:
-                    if (split.0...split.1).contains(mark.nanoseconds) { begun[build, default: 0] += 1 }
+                    if split.contains(n), first[n].map({ mark.nanoseconds < $0.at }) ?? true {
+                        first[n] = (mark.nanoseconds, build)
+                    }
                     guard let at = phases.lastIndex(where: { $0.from <= mark.nanoseconds }),
                         !phases[at].builds.contains(build)
                     else { break }
@@ -211,7 +222,7 @@ private struct VersionsScenario: Sendable {
         }
         verdict.moved = moved.count
         verdict.undone = Int(jobs) - done.count
-        verdict.share = Double(begun["b"] ?? 0) / Double(max(1, begun.values.reduce(0, +)))
+        verdict.share = Double(first.values.count { $0.build == "b" }) / Double(max(1, first.count))
         return verdict
     }
 

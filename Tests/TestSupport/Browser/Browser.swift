@@ -101,14 +101,25 @@ package final class Browser: Sendable {
     package func send(
         _ method: String, _ parameters: [String: any Sendable] = [:], session: String? = nil
     ) async throws -> Data {
-        try await withCheckedThrowingContinuation { continuation in
-            let number = state.withLock { state -> Int? in
-                guard !state.hasEnded else { return nil }
-                state.lastCommand += 1
-                state.waiting[state.lastCommand] = continuation
-                return state.lastCommand
+        let number = state.withLock { state in
+            state.lastCommand += 1
+            return state.lastCommand
+        }
+        // A promise of a page without scripts, say, is never kept.
+        let limit = Task {
+            try await Task.sleep(for: Self.longestCommand)
+            let waiting = state.withLock { $0.waiting.removeValue(forKey: number) }
+            waiting?.resume(
+                throwing: Failed(description: "\(method) has no answer after \(Self.longestCommand): \(parameters)"))
+        }
+        defer { limit.cancel() }
+        return try await withCheckedThrowingContinuation { continuation in
+            let isOpen = state.withLock { state in
+                guard !state.hasEnded else { return false }
+                state.waiting[number] = continuation
+                return true
             }
-            guard let number else { return continuation.resume(throwing: ended(during: method)) }
+            guard isOpen else { return continuation.resume(throwing: ended(during: method)) }
             var message: [String: any Sendable] = ["id": number, "method": method, "params": parameters]
             if let session { message["sessionId"] = session }
             do {
@@ -120,6 +131,8 @@ package final class Browser: Sendable {
             }
         }
     }
+
+    private static let longestCommand = Duration.seconds(180)
 
     package func send<Result: Decodable>(
         _ method: String, _ parameters: [String: any Sendable] = [:], session: String? = nil, as type: Result.Type

@@ -19,9 +19,10 @@ extension BrowserPage {
         requests.filter { !$0.hasPrefix(origin + "/") && !$0.hasPrefix("data:") && !$0.hasPrefix("about:") }
     }
 
-    /// How much moved after it was first shown, two frames from now.
+    /// How much moved after it was first shown, two frames from now. A page without scripts is not told of its frames: there it is 0.
     package func layoutShift() async throws -> Double {
-        try await evaluate(
+        guard hasScript else { return 0 }
+        return try await evaluate(
             """
             new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
                 const recorder = window.millraceShifts

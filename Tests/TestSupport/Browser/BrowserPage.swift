@@ -10,6 +10,7 @@ package final class BrowserPage: Sendable {
         var loaded: Set<String> = []
         var status = 0
         var width = 0
+        var hasScript = true
     }
 
     private let browser: Browser
@@ -29,6 +30,8 @@ package final class BrowserPage: Sendable {
     package var status: Int { state.withLock { $0.status } }
     /// The width that was set, in CSS pixels.
     package var width: Int { state.withLock { $0.width } }
+
+    package var hasScript: Bool { state.withLock { $0.hasScript } }
 
     package func forget() {
         state.withLock { state in
@@ -59,6 +62,7 @@ package final class BrowserPage: Sendable {
 
     package func setScript(_ isOn: Bool) async throws {
         try await send("Emulation.setScriptExecutionDisabled", ["value": !isOn])
+        state.withLock { $0.hasScript = isOn }
     }
 
     // MARK: what is done with it

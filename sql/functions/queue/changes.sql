@@ -30,7 +30,8 @@ begin
         insert into millrace.build_change (kind, name, build, at) values (kind_name, changed.name, own, millrace.now()) on conflict do nothing;
     end if;
     recorded := to_jsonb(not exists (
-        select from (select s.session from millrace.step s where s.job = run.job
+        -- What a signal or an operator has recorded (session 0) is of no build.
+        select from (select s.session from millrace.step s where s.job = run.job and s.session <> 0
                      union
                      select h.session from millrace.history h
                       where h.id = run.job and h.session <> 0 and (h.outcome in (3, 4, 5, 8) or h.ms is not null)) e
