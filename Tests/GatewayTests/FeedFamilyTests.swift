@@ -94,7 +94,8 @@ import Testing
             try await connection.run(
                 """
                 select millrace.mood_log('kid', 'calm', id => '\(Self.mood)', actor => 'kid'), millrace.mood_log('sis', 'happy', actor => 'sis');
-                select millrace.mood_log('kid', 'sad', buffer => '1 hour', actor => 'kid'), millrace.quest_complete('f', 'sis', actor => 'sis');
+                select millrace.mood_log('kid', 'sad', buffer => '1 hour', actor => 'kid'), millrace.quest_complete('f', 'sis', actor => 'sis'),
+                    millrace.quest_complete('f', 'kid', actor => 'kid');
                 """)
             let sis = try await connection.feed(of: "sis")
             _ = try await connection.feed(of: "kid")
