@@ -161,7 +161,7 @@ private struct VersionsScenario: Sendable {
     }
 
     private func begun(on connection: Connection) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(600)
         while try await connection.int("select count(*) from millrace.ready") > 0, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(20))
         }

@@ -86,6 +86,16 @@ begin
                    count(*) filter (where s.last_missed_at > t - interval '1 hour') as missed, count(*) as known
               from (select * from millrace.schedule limit 10000) s) c
      cross join lateral (values ('known', c.known), ('paused', c.paused), ('broken', c.broken), ('overdue', c.overdue), ('missed', c.missed)) v(state, n);
+    -- Questions that wait for an answer. Those of jobs that have ended are gone within a day or so.
+    return query
+    select v.name, v.labels, v.n
+      from (select count(*) filter (where a.asks)::float8 as people, count(*) filter (where not a.asks)::float8 as nobody,
+                   coalesce(max(extract(epoch from t - a.asked_at)), 0)::float8 as age
+              from (select x.asked_at, exists (select from millrace.approval_person p where p.approval = x.id) as asks
+                      from millrace.approval x where x.answered_at is null and coalesce(x.due > t, true) and millrace.approval_state(x) = 'open'
+                     order by x.asked_at limit 10000) a) c
+     cross join lateral (values ('approvals_open', array['people'], c.people), ('approvals_open', array['nobody'], c.nobody),
+                                ('approvals_oldest_seconds', null, greatest(0, c.age))) v(name, labels, n);
     return query
     select 'provider_circuit', array[c.provider, c.class, c.state], 1::float8
       from millrace.provider_circuit c where c.state <> 'closed' order by c.provider, c.class limit 100;

@@ -23,6 +23,10 @@ package struct FleetMetrics: Sendable {
                 "Schedules: all that are known, paused, unable to fire, overdue, and those that missed times in the last hour."
         ),
         Gauge(
+            name: "approvals_open", labels: ["asked"],
+            help: "Questions of jobs that wait for an answer, by whether people were asked by name; at most 10,000."),
+        Gauge(name: "approvals_oldest_seconds", help: "How long the oldest of them has waited."),
+        Gauge(
             name: "provider_circuit", labels: ["provider", "class", "state"],
             help: "1 for each provider that the fleet does not call as usual."),
         Gauge(name: "operations", labels: ["state"], help: "Operations on many jobs that have not ended."),

@@ -23,6 +23,7 @@ enum Subject: String, Sendable, CaseIterable {
     case documents
     case sandbox
     case checkIns = "check-ins"
+    case approvals
     case gatewayKeys = "gateway keys"
     case gatewayClock = "gateway clock"
     case gatewayRole = "gateway role"

@@ -65,6 +65,11 @@ struct Doctor {
                     deadman: invocation.settings.text(.deadmanURL) != nil)
             })
         checks.append(
+            await look(.approvals) { () throws(PostgresError) in
+                Self.judge(
+                    asked: try await Queue.peopleAsked(on: connection), links: invocation.settings.links)
+            })
+        checks.append(
             await look(.encryptionKeys) { () throws(PostgresError) in
                 Self.judge(
                     try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)

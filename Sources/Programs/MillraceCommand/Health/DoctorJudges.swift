@@ -152,6 +152,17 @@ extension Doctor {
         return .ok("\(Humane.count(state.watches)) watches, \(Humane.count(state.open)) open alarms")
     }
 
+    /// asked: how many open questions were asked of people by name.
+    static func judge(asked: Int, links: Links?) -> Check.Result {
+        guard asked > 0 else { return .ok("nobody is asked by name") }
+        guard links?.isUsable == true else {
+            return .warning(
+                "people are asked \(Humane.count(asked, "question")) and are sent no links to answer with",
+                advice: "set MILLRACE_PUBLIC_URL (https) and MILLRACE_SECRET, here and where workers run")
+        }
+        return .ok("\(Humane.count(asked, "question")) open")
+    }
+
     /// strays: how many slots too many are counted at each limit where that is so; below zero, too few.
     static func judge(strays: [Int]) -> Check.Result {
         guard !strays.isEmpty else { return .ok("what they count is what runs") }
