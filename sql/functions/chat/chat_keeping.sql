@@ -78,7 +78,7 @@ returns table (id uuid, family text, members jsonb, messages bigint, last_at tim
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    behind bigint := millrace.chat_after(chat_threads_shown.after);
+    behind bigint := millrace.after_number(chat_threads_shown.after);
 begin
     perform millrace.quest_page(chat_threads_shown.page);
     return query

@@ -1,28 +1,38 @@
 -- Messages: sending, reading, deleting, searching. What changes a thread's messages holds its lock; what moves a member's mark holds the member's row.
 
 -- The family, locked, if this message may complete its quest of today; null: there is nothing to complete. Families are locked before threads.
-create or replace function millrace.chat_quest_family(the_thread uuid, me text, out f millrace.family, out kind text)
+-- One query on the way of every message; a family that no worker has taken over its midnight yet is looked at more closely.
+create or replace function millrace.chat_quest_family(the_thread uuid, me text) returns millrace.family
 language plpgsql volatile as $$
 declare
-    today date;
+    f millrace.family;
+    t timestamptz := millrace.now();
+    the_day date;
+    the_kind text;
 begin
     select x.* into f
-      from millrace.chat_thread t join millrace.family x on x.family = t.family
-     where t.id = the_thread and t.closed_at is null and exists (select from millrace.chat_member m where m.thread = t.id and m.person = me);
+      from millrace.chat_thread h
+      join millrace.family x on x.family = h.family
+      left join millrace.quest q on q.family = x.family and q.day = x.today
+      left join millrace.quest_item i on i.id = q.item
+     where h.id = the_thread and h.closed_at is null and exists (select from millrace.chat_member m where m.thread = h.id and m.person = me)
+       and (x.next_rollover_at <= t or coalesce(i.kind, 'family_chat') = 'family_chat')
+       and not exists (select from millrace.quest_completion c where c.family = x.family and c.day = x.today and c.person = me and c.undone_at is null and x.next_rollover_at > t);
     if f.family is null then
-        return;
+        return null;
     end if;
-    today := (millrace.quest_clock(f, millrace.now())).today;
-    select i.kind into kind
-      from millrace.quest_rule r
-      left join millrace.quest q on q.family = f.family and q.day = today
-      join millrace.quest_item i on i.id = coalesce(q.item, millrace.quest_item_of(f.family, today, r.rotation));
-    if kind <> 'family_chat' or exists (
-        select from millrace.quest_completion c where c.family = f.family and c.day = today and c.person = me and c.undone_at is null) then
-        f := null;
-        return;
+    if f.next_rollover_at <= t then
+        the_day := (millrace.quest_clock(f, t)).today;
+        select i.kind into the_kind
+          from millrace.quest_rule r
+          left join millrace.quest q on q.family = f.family and q.day = the_day
+          join millrace.quest_item i on i.id = coalesce(q.item, millrace.quest_item_of(f.family, the_day, r.rotation));
+        if the_kind <> 'family_chat' or exists (
+            select from millrace.quest_completion c where c.family = f.family and c.day = the_day and c.person = me and c.undone_at is null) then
+            return null;
+        end if;
     end if;
-    f := millrace.quest_lock(f.family);
+    return millrace.quest_lock(f.family);
 end $$;
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time, and nothing is sent; `at`: when it was
@@ -43,6 +53,7 @@ declare
     h millrace.chat_thread;
     old bytea;
     t timestamptz;
+    told text;
 begin
     if the_text is null and files = '[]' then
         perform millrace.refuse('the message has neither text nor attachments', 'text', 'Give one of them.');
@@ -51,7 +62,7 @@ begin
         perform millrace.refuse('at lies in the future', 'at', 'Give when it was written; clocks may differ by two minutes.');
     end if;
     the_digest := sha256(convert_to(jsonb_build_array(chat_send.thread, me, the_text, files)::text, 'UTF8'));
-    f := (millrace.chat_quest_family(chat_send.thread, me)).f;
+    f := millrace.chat_quest_family(chat_send.thread, me);
     h := millrace.chat_lock(chat_send.thread, me);
     t := millrace.now();
     if chat_send.id is not null then
@@ -61,7 +72,7 @@ begin
             return the_id;
         end if;
     end if;
-    perform millrace.chat_count(me, h, millrace.caller_tenant());
+    told := millrace.chat_count(me, millrace.caller_tenant());
     insert into millrace.chat_message (id, thread, n, seq, sender, text, digest, at, received_at)
     values (the_id, h.id, h.last_n + 1, nextval('millrace.chat_seq'), me, the_text, the_digest, least(coalesce(chat_send.at, t), t), t)
         on conflict (id) do nothing;
@@ -74,11 +85,11 @@ begin
     end if;
     update millrace.chat_thread x set last_n = x.last_n + 1, last_seq = currval('millrace.chat_seq'), last_at = t where x.id = h.id;
     update millrace.chat_member m set unread = m.unread + 1 where m.thread = h.id and m.person <> me;
-    perform millrace.chat_tell(h.id, h.last_n + 1, me, t);
+    told := millrace.chat_tell(h.id, h.last_n + 1, me, t);
     if f.family is not null then
         perform millrace.chat_quest(f, me, chat_send.at, t);
     end if;
-    perform millrace.chat_moderate(the_id, h.id, me, the_text);
+    told := millrace.chat_moderate(the_id, h.id, me, the_text);
     return the_id;
 end $$;
 
@@ -91,11 +102,18 @@ begin
     end if;
 end $$;
 
--- One more today, for the person, and for the tenant where it has a quota.
-create or replace function millrace.chat_count(me text, h millrace.chat_thread, the_tenant text) returns void
+-- One more today, for the person, and for the tenant where it has a quota. Assigned, not performed: Postgres prepares a `perform` again in every call.
+create or replace function millrace.chat_count(me text, the_tenant text) returns void
 language plpgsql volatile as $$
+declare
+    who bytea := millrace.keyed_hash('person', me);
+    most int := millrace.chat_rule('day');
+    fits boolean := millrace.day_take('chat', who, most);
 begin
-    perform millrace.day_must_take('chat', millrace.keyed_hash('person', me), millrace.chat_rule('day'), 'the person has sent as many messages today as it may', 'actor');
+    if not fits then
+        perform millrace.refuse_quota('the person has sent as many messages today as it may', 'actor', format('At most %s a day; the next day begins at midnight UTC.', most),
+            most, most, (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
+    end if;
     if the_tenant <> '' and exists (select from millrace.quota q where q.tenant = the_tenant and q.name = 'messages') and not millrace.quota_use(the_tenant, 'messages', 1) then
         perform millrace.refuse_quota('the tenant has sent as many messages in this period as it may', 'tenant', 'See the view quotas for when the next one begins.',
             q.allowed, q.used, millrace.quota_reset(q.period, q.since)) from millrace.quota q where q.tenant = the_tenant and q.name = 'messages';
@@ -307,7 +325,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.quest_actor(chat_messages.actor, caller => chat_messages.caller);
     m millrace.chat_member := millrace.chat_seen(chat_messages.thread, me);
-    behind bigint := millrace.chat_after(chat_messages.after);
+    behind bigint := millrace.after_number(chat_messages.after);
     shown bigint[];
 begin
     perform millrace.quest_page(chat_messages.page);
@@ -378,7 +396,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.quest_actor(chat_search.actor, caller => chat_search.caller);
-    behind bigint := millrace.chat_after(chat_search.after);
+    behind bigint := millrace.after_number(chat_search.after);
     words tsquery;
 begin
     perform millrace.quest_page(chat_search.page);

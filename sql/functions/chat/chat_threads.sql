@@ -114,7 +114,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.quest_actor(chat_threads.actor, caller => chat_threads.caller);
-    behind bigint := millrace.chat_after(chat_threads.after);
+    behind bigint := millrace.after_number(chat_threads.after);
 begin
     perform millrace.quest_page(chat_threads.page);
     return query
@@ -125,16 +125,6 @@ begin
           from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread
          where m.person = me and t.closed_at is null and (behind is null or t.last_seq < behind)
          order by t.last_seq desc limit chat_threads.page;
-end $$;
-
--- Where a list continues: a number, as the last row gave it.
-create or replace function millrace.chat_after(after text) returns bigint
-language plpgsql immutable as $$
-begin
-    if after !~ '^[0-9]{1,18}$' then
-        perform millrace.refuse('after is malformed', 'after', 'Give what the last row says.');
-    end if;
-    return after::bigint;
 end $$;
 
 -- All unread messages of the person.

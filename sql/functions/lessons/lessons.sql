@@ -163,49 +163,43 @@ begin
     end loop;
 end $$;
 
-create or replace function millrace.lesson_row(l millrace.lesson, out id text, out title text, out data jsonb, out tenant text, out owner text, out documents bigint,
-    out under_way bigint, out failed bigint, out created_at timestamptz, out changed_at timestamptz, out completed_at timestamptz, out next text)
-language plpgsql stable as $$
-#variable_conflict use_column
-begin
-    id := l.id; title := l.title; data := l.data; tenant := l.tenant; owner := l.owner; created_at := l.created_at; changed_at := l.changed_at; next := l.place;
-    completed_at := (select p.completed_at from millrace.lesson_progress p where p.lesson = l.place);
-    select count(*), count(*) filter (where d.status in ('uploading', 'processing')), count(*) filter (where d.status = 'failed') into documents, under_way, failed
-      from millrace.document d where d.lesson_id = l.id and d.status <> 'deleted' and millrace.lesson_has(l, d);
-end $$;
+create or replace view millrace.lessons as
+select l.id, l.title, l.data, l.tenant, l.owner, n.documents, n.under_way, n.failed, l.created_at, l.changed_at, p.completed_at, l.place::text as next
+  from millrace.lesson l
+  join millrace.lesson_progress p on p.lesson = l.place
+ cross join lateral (
+    select count(*) as documents, count(*) filter (where d.status in ('uploading', 'processing')) as under_way, count(*) filter (where d.status = 'failed') as failed
+      from millrace.document d where d.lesson_id = l.id and d.status <> 'deleted' and millrace.lesson_has(l, d)) n;
 
 -- One lesson, if the caller may see it, and how its documents stand.
 create or replace function millrace.lesson(id text, tenant text default null, actor text default null, caller millrace.caller_name default current_user)
-returns table (id text, title text, data jsonb, tenant text, owner text, documents bigint, under_way bigint, failed bigint, created_at timestamptz, changed_at timestamptz,
-    completed_at timestamptz, next text)
+returns setof millrace.lessons
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
 declare
-    me text := millrace.document_actor($3, caller => $4);
-    the_tenant text := millrace.tenant_of($2, $4);
+    me text := millrace.document_actor(lesson.actor, caller => lesson.caller);
+    the_tenant text := millrace.tenant_of(lesson.tenant, lesson.caller);
 begin
-    return query select r.* from millrace.lesson l cross join lateral millrace.lesson_row(l) r
-      where l.id = $1 and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => $4) order by l.place limit 20;
+    return query select v.* from millrace.lesson l join millrace.lessons v on v.id = l.id and v.next = l.place::text
+      where l.id = lesson.id and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => lesson.caller) order by l.place limit 20;
 end $$;
 
 -- The newest first, after the `next` of the last row.
-create or replace function millrace.lesson_list(after text default null, page int default 50, tenant text default null, actor text default null, caller millrace.caller_name default current_user)
-returns table (id text, title text, data jsonb, tenant text, owner text, documents bigint, under_way bigint, failed bigint, created_at timestamptz, changed_at timestamptz,
-    completed_at timestamptz, next text)
+create or replace function millrace.lesson_list(
+    after text default null, page int default 50, tenant text default null, actor text default null, caller millrace.caller_name default current_user
+) returns setof millrace.lessons
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
 declare
-    me text := millrace.document_actor($4, caller => $5);
-    the_tenant text := millrace.tenant_of($3, $5);
+    me text := millrace.document_actor(lesson_list.actor, caller => lesson_list.caller);
+    the_tenant text := millrace.tenant_of(lesson_list.tenant, lesson_list.caller);
+    behind bigint := millrace.after_number(lesson_list.after);
 begin
-    perform millrace.quest_page($2);
-    if $1 !~ '^[0-9]{1,18}$' then
-        perform millrace.refuse('after is malformed', 'after', 'Give the next of the last row.');
-    end if;
-    return query select r.* from (
-        select l.* from millrace.lesson l
-         where ($1 is null or l.place < $1::bigint) and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => $5)
-         order by l.place desc limit $2) x cross join lateral millrace.lesson_row(x::millrace.lesson) r order by x.place desc;
+    perform millrace.quest_page(lesson_list.page);
+    return query
+        select v.* from (
+            select l.place, l.id from millrace.lesson l
+             where (behind is null or l.place < behind) and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => lesson_list.caller)
+             order by l.place desc limit lesson_list.page) x
+        join millrace.lessons v on v.id = x.id and v.next = x.place::text order by x.place desc;
 end $$;
 
 -- A document is registered for a lesson before the lesson is deleted, or after: not in between. A part is made while the whole is locked, so
