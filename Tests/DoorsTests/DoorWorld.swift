@@ -206,7 +206,9 @@ struct DoorCaller {
         let person =
             role == "signed in" ? (door.arguments.contains("{o}") || object == .own ? "null" : named) : named
         let arguments = door.arguments.replacing("{o}", with: literal).replacing("{person}", with: person)
-            .replacing("{actor}", with: isStaff && ["document", "lesson"].contains(door.rule) || role == "signed in" ? "null" : "'alice'")
+            .replacing(
+                "{actor}",
+                with: isStaff && ["document", "lesson"].contains(door.rule) || role == "signed in" ? "null" : "'alice'")
         let statement =
             "select coalesce(string_agg(t::text, ';'), '') from millrace.\(door.name)(\(arguments)) t"
         try await connection.run("begin")

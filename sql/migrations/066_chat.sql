@@ -36,7 +36,7 @@ create table millrace.chat_member (
 ) with (fillfactor = 70);
 create index chat_member_of on millrace.chat_member (person, thread);
 
--- No reference to the thread: whoever writes here has locked its row.
+-- No reference to the thread: who writes here has locked its row.
 create table millrace.chat_message (
     id uuid primary key,                                   -- the client's own
     thread uuid not null,

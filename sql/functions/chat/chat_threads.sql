@@ -1,7 +1,7 @@
 -- Threads: who begins them, who is in them, how they end. Families are locked before threads, threads before their members.
 
 -- The id, given or new. With members of one's own family, or without members for the whole family, also those who join later. With one
--- contact: the one thread of the two, whoever began it.
+-- contact: the one thread of the two, also if the other has begun it.
 create or replace function millrace.chat_thread_create(
     members text[] default null, family text default null, title text default null, id uuid default null, actor text default null,
     caller millrace.caller_name default current_user
@@ -69,7 +69,7 @@ begin
     end if;
 end $$;
 
--- The thread with a contact. The contact's agreement stays locked until the commit: whoever withdraws it then finds the thread, and closes it.
+-- The thread with a contact. The contact's agreement stays locked until the commit: who withdraws it then finds the thread, and closes it.
 create or replace function millrace.chat_two(the_id uuid, me text, others text[], the_title text, the_digest bytea) returns uuid
 language plpgsql volatile as $$
 #variable_conflict use_column

@@ -27,7 +27,7 @@ begin
     return null;
 end $$;
 
--- Who comes into a thread, and who leaves it. Whoever has left hears that, and nothing more.
+-- Who comes into a thread, and who leaves it. Who has left hears that, and nothing more.
 create or replace function millrace.feed_chat_member() returns trigger
 language plpgsql as $$
 declare

@@ -11,7 +11,7 @@ extension Command {
         summary: "Begin a thread for a person",
         discussion: """
             With --with between the person and these members of its family, or one accepted contact; without it for the \
-            whole family, also those who join later. Two contacts have one thread, whoever began it. Prints the thread's id.
+            whole family, also those who join later. Two contacts have one thread, which either of them begins. Prints the thread's id.
             """,
         flags: [
             person, .repeated("with", "PERSON", environment: .none, help: "Who else is in it."),
@@ -78,7 +78,7 @@ extension Command {
 
     static let chatDelete = Command(
         ["chat", "delete"],
-        summary: "Delete a message, whoever has sent it",
+        summary: "Delete a message of any sender",
         discussion: "Its text and files go, and a row without them stays. That an operator did it is in the audit.",
         arguments: [Argument("message", .one, .messageID, help: "the message's id")],
         examples: [Example("millrace chat delete 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "nobody reads it any more")]
@@ -98,7 +98,7 @@ extension Command {
             .single("day", "N", .integer(0...999_999), environment: .none, help: "Messages a person may send a day."),
             .single(
                 "keep-days", "N", .integer(0...999_999), environment: .none,
-                help: "Messages are deleted after so many days; 0: never."),
+                help: "Messages are deleted when they are this old; 0: never."),
         ],
         examples: [Example("millrace chat rules --keep-days 365", "older messages go")]
     ) { invocation in
