@@ -182,6 +182,8 @@ let package = Package(
             name: "Quests", dependencies: ["Calendars", "Postgres"], path: "Sources/Domains/Quests",
             swiftSettings: strict),
 
+        .target(name: "Chat", dependencies: ["Postgres"], path: "Sources/Domains/Chat", swiftSettings: strict),
+
         .target(
             name: "CheckIns", dependencies: ["Postgres", "Telemetry"], path: "Sources/Domains/CheckIns",
             swiftSettings: strict),
@@ -272,7 +274,8 @@ let package = Package(
         .target(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters", "Composition",
+                "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
+                "Composition",
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
@@ -366,6 +369,8 @@ let package = Package(
         .testTarget(
             name: "QuestsTests", dependencies: ["Calendars", "Postgres", "Quests", "TestSupport"], swiftSettings: strict
         ),
+        .testTarget(name: "ChatTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "LessonsTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CloudEventsTests", dependencies: ["CloudEvents"], swiftSettings: strict),
         .testTarget(
             name: "WebhooksTests",

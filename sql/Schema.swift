@@ -72,6 +72,8 @@ package enum Schema {
         Script(name: "063_published", bytes: Embedded._063_published),
         Script(name: "064_versions", bytes: Embedded._064_versions),
         Script(name: "065_fork_and_rehearse", bytes: Embedded._065_fork_and_rehearse),
+        Script(name: "066_chat", bytes: Embedded._066_chat),
+        Script(name: "067_lessons", bytes: Embedded._067_lessons),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -169,11 +171,17 @@ package enum Schema {
         Script(name: "checkins_watches", bytes: Embedded.checkins_watches),
         Script(name: "checkins_views", bytes: Embedded.checkins_views),
         Script(name: "checkins_leaving", bytes: Embedded.checkins_leaving),
+        Script(name: "chat_rules", bytes: Embedded.chat_rules),
+        Script(name: "chat_threads", bytes: Embedded.chat_threads),
+        Script(name: "chat_messages", bytes: Embedded.chat_messages),
+        Script(name: "chat_keeping", bytes: Embedded.chat_keeping),
+        Script(name: "lessons", bytes: Embedded.lessons),
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
         Script(name: "feed", bytes: Embedded.feed),
         Script(name: "feed_rows", bytes: Embedded.feed_rows),
         Script(name: "feed_family", bytes: Embedded.feed_family),
+        Script(name: "feed_chat", bytes: Embedded.feed_chat),
         Script(name: "door_sentences", bytes: Embedded.door_sentences),
         Script(name: "sync_operations", bytes: Embedded.sync_operations),
         Script(name: "sync", bytes: Embedded.sync),

@@ -65,6 +65,9 @@ struct DoorWorld {
             select millrace.family_join('fam-a', 'alice', 'parent'), millrace.family_join('fam-b', 'bob', 'parent');
             select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.device_add(p, 'fcm', 'token-of-' || p, actor => p) from unnest(array['alice', 'bob']) p;
+            select millrace.blob_put(sha256('x'), 'x'), millrace.chat_thread_create(actor => p) from unnest(array['alice', 'bob']) p;
+            select millrace.chat_send(t.id, 'hello', format('[{"storage_url": "blob:%s", "mime_type": "image/png"}]', encode(sha256('x'), 'hex'))::jsonb, actor => t.created_by)
+              from millrace.chat_thread t;
             create table public.made (role text, person text, what text, id text);
             grant all on public.made to public
             """)
@@ -84,7 +87,9 @@ struct DoorWorld {
                     try await caller.connection.run(
                         """
                         insert into public.made select '\(role)', '\(person)', 'document',
-                            millrace.document_register('https://a.example/x', actor => '\(person)')::text
+                            millrace.document_register('https://a.example/x', actor => '\(person)')::text;
+                        insert into public.made select '\(role)', '\(person)', 'lesson', l.id
+                          from (select 'lesson of \(role) for \(person)' as id) l where millrace.lesson_put(l.id, actor => '\(person)') = 'created'
                         """)
                 }
                 await caller.connection.close()
@@ -137,7 +142,11 @@ struct DoorWorld {
             object == .absent
                 ? "'\(Self.nowhere)'::uuid"
                 : "'\(try await owner.value("select id from millrace.mood where person = '\(object == .own ? "alice" : "bob")'") ?? "")'::uuid"
-        case "job", "mail", "document":
+        case "thread", "message":
+            object == .absent
+                ? "'\(Self.nowhere)'::uuid"
+                : "'\(try await owner.value("select id from millrace.chat_\(rule) where \(rule == "thread" ? "created_by" : "sender") = '\(object == .own ? "alice" : "bob")'") ?? "")'::uuid"
+        case "job", "mail", "document", "lesson":
             try await made(rule, object, for: role)
         default: "null"
         }
@@ -145,8 +154,8 @@ struct DoorWorld {
 
     /// For a signed-in role “another's” is another person's object under the same role; for a back end it is another role's.
     private func made(_ rule: String, _ object: Object, for role: String) async throws -> String {
-        let type = rule == "job" ? "bigint" : "uuid"
-        if object == .absent { return rule == "job" ? "999999999999" : "'\(Self.nowhere)'::uuid" }
+        let type = ["job": "bigint", "lesson": "text"][rule] ?? "uuid"
+        if object == .absent { return rule == "job" ? "999999999999" : "'\(Self.nowhere)'::\(type)" }
         let by =
             object == .own || role == "signed in"
             ? (role == "none" ? "client" : role) : role == "client" ? "back end" : "signed in"
@@ -197,7 +206,9 @@ struct DoorCaller {
         let person =
             role == "signed in" ? (door.arguments.contains("{o}") || object == .own ? "null" : named) : named
         let arguments = door.arguments.replacing("{o}", with: literal).replacing("{person}", with: person)
-            .replacing("{actor}", with: isStaff && door.rule == "document" || role == "signed in" ? "null" : "'alice'")
+            .replacing(
+                "{actor}",
+                with: isStaff && ["document", "lesson"].contains(door.rule) || role == "signed in" ? "null" : "'alice'")
         let statement =
             "select coalesce(string_agg(t::text, ';'), '') from millrace.\(door.name)(\(arguments)) t"
         try await connection.run("begin")
@@ -205,7 +216,8 @@ struct DoorCaller {
             try await connection.run("create temporary table millrace_batch (line bigint, job jsonb) on commit drop")
         }
         let answer: Answer
-        let bare = literal.replacing("::uuid", with: "").replacing("::bigint", with: "").replacing("'", with: "")
+        let bare = literal.replacing("::uuid", with: "").replacing("::bigint", with: "").replacing("::text", with: "")
+            .replacing("'", with: "")
         func plain(_ text: String) -> String { text.replacing(bare, with: "#") }
         if let error = try await connection.refusal(of: statement) {
             answer = Answer(

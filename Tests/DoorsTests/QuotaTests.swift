@@ -85,7 +85,37 @@ import Testing
             given: "select millrace.quota_set('eve', 'documents', 3); update millrace.quota set used = 3",
             call: "document_register('https://a.example/x', tenant => 'eve')",
             field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+        Refusal(
+            function: "lesson_put",
+            given: "select millrace.quota_set('eve', 'lessons', 3); update millrace.quota set used = 3",
+            call: "lesson_put('l')",
+            field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+        Refusal(
+            function: "chat_count", given: "\(thread); \(day("chat", eve, 5000))",
+            call: "chat_send(current_setting('test.thread')::uuid, 'x')", field: "actor", limit: 5000, used: 5000,
+            reset: tomorrow),
+        Refusal(
+            function: "chat_count",
+            given: "\(thread); select millrace.quota_set('eve', 'messages', 3); update millrace.quota set used = 3",
+            call: "chat_send(current_setting('test.thread')::uuid, 'x')", field: "tenant", limit: 3, used: 3,
+            reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+        Refusal(
+            function: "chat_thread_create", given: day("chat_thread", eve, 50), call: "chat_thread_create()",
+            field: "members", limit: 50, used: 50, reset: tomorrow),
+        Refusal(
+            function: "chat_two",
+            given: """
+                select millrace.check_in_contact('eve', 'zoe', 1, '{"push": true}', actor => 'eve');
+                select millrace.check_in_accept('eve', true, 'zoe'); \(day("chat_thread", eve, 50))
+                """,
+            call: "chat_thread_create('{zoe}')", field: "members", limit: 50, used: 50, reset: tomorrow),
+        Refusal(
+            function: "chat_upload", given: day("chat_upload", eve, 500), call: "chat_upload('image/png', 5)",
+            field: "size", limit: 500, used: 500, reset: tomorrow),
     ]
+
+    private static let thread =
+        "select set_config('test.thread', millrace.chat_thread_create(actor => 'eve')::text, true)"
 
     @Test func `each refusal for a quota's sake says how much is allowed and used, and when there is room again`()
         async throws

@@ -24,7 +24,7 @@ struct People: Sendable {
 /// What an app relies on. The doubles keep it as the gateway does: both are checked by the same code.
 enum Promise: String, CaseIterable, Sendable {
     case families, moods, todaysLog, hobbies, quests, checkIns, emergency, alarmChanges, notifications, user, documents
-    case documentStatus, feed, mail
+    case documentStatus, feed, mail, chat, chatWithContact, lessons
 
     func check(_ people: People) async throws {
         switch self {
@@ -42,6 +42,9 @@ enum Promise: String, CaseIterable, Sendable {
         case .documentStatus: try await documentStatus(people)
         case .feed: try await feed(people)
         case .mail: try await mail(people)
+        case .chat: try await chat(people)
+        case .chatWithContact: try await chatWithContact(people)
+        case .lessons: try await lessons(people)
         }
     }
 

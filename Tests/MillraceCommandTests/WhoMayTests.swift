@@ -52,6 +52,10 @@ import Testing
         "mood_log": "mood_log('kid', 'happy'$as)",
         "mood_delete": "mood_delete('$mood'$as)",
         "hobby_save": "hobby_save('kid', 'Chess', 'Old'$as)",
+        "chat_messages": "chat_messages('$thread'$as)",
+        "chat_send": "chat_send('$thread', 'hello'$as)",
+        "chat_delete": "chat_delete('$message'$as)",
+        "chat_remove": "chat_remove('$message')",
         "check_in_show": "check_in_show('kid'$as)",
         "check_in": "check_in('kid'$as)",
         "check_in_arm": "check_in_arm('kid'$as)",
@@ -107,6 +111,7 @@ import Testing
                    millrace.family_join('f', 'sis', 'teen'), millrace.family_join('g', 'eve', 'parent');
             select millrace.family_invite('f', 'kid', 'parent', 'mum');
             select millrace.quest_complete('f', 'kid', actor => 'kid'), millrace.mood_log('kid', 'calm', actor => 'kid');
+            select millrace.chat_send(millrace.chat_thread_create(actor => 'kid'), 'hello', actor => 'kid');
             select millrace.check_in_contact('kid', 'bob', 1, '{"mail": "bob@example.com", "push": true}', actor => 'kid'),
                    millrace.check_in_confirm('kid', 'bob', '{mail}'), millrace.check_in_arm('kid', actor => 'kid'),
                    millrace.check_in_contact('kid', 'second', 2, '{"mail": "second@example.com"}', actor => 'kid'),
@@ -179,12 +184,15 @@ import Testing
                 """)
             let mood = try await owner.value("select id from millrace.mood") ?? ""
             let alarm = try await owner.value("select id from millrace.alarm") ?? ""
+            let thread = try await owner.value("select thread from millrace.chat_message") ?? ""
+            let message = try await owner.value("select id from millrace.chat_message") ?? ""
             let ref =
                 try await owner.value("select ref from millrace.watch_address where contact = 'second'") ?? ""
             var wrong: [String] = []
             for line in lines {
                 let call = (Self.calls[line.name] ?? "").replacing("$mood", with: mood)
                     .replacing("$alarm", with: alarm).replacing("$ref", with: ref)
+                    .replacing("$thread", with: thread).replacing("$message", with: message)
                 for (actor, isAllowed) in line.cells {
                     let who = line.name == "check_in_accept" ? "bob" : "kid"
                     let call = call.replacing("$as", with: Self.people[actor] == nil ? ", actor => '\(who)'" : "")

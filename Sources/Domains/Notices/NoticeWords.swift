@@ -182,6 +182,9 @@ enum NoticeLanguage {
             return NoticeWords(
                 title: "Your streak is at risk", body: "\(data["streak"] ?? "Many") days in a row: keep them going.")
         case "mood_buffer": return NoticeWords(title: "Your mood", body: "Your mood is ready to share")
+        case "chat.message":
+            return NoticeWords(
+                title: by.map { "\($0) wrote to you" } ?? "New messages", body: "Have a look at the chat.")
         default: return nil
         }
     }
@@ -226,6 +229,9 @@ enum NoticeLanguage {
             return NoticeWords(
                 title: "Deine Serie ist in Gefahr", body: "\(data["streak"] ?? "Viele") Tage am Stück: mach weiter.")
         case "mood_buffer": return NoticeWords(title: "Deine Stimmung", body: "Deine Stimmung kann geteilt werden")
+        case "chat.message":
+            return NoticeWords(
+                title: by.map { "\($0) hat dir geschrieben" } ?? "Neue Nachrichten", body: "Schau in den Chat.")
         default: return nil
         }
     }

@@ -26,6 +26,12 @@ package struct Sending: Sendable {
     package var takenAt: Date
     package var locale: String?
 
+    /// What a device shows it in place of: an earlier sending of the same notice; of a chat whatever it showed of the same thread.
+    package var replaces: String {
+        guard kind == "chat.message", let thread = data["thread"], thread.utf8.count <= 58 else { return id }
+        return "chat:\(thread)"
+    }
+
     package init(
         id: String, person: String, kind: String, key: String? = nil, data: Facts = Facts(), channel: String,
         address: String, isAlarm: Bool = false, platform: String? = nil, app: String? = nil, attempt: Int = 1,

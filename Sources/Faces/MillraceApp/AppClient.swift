@@ -14,6 +14,10 @@ public struct AppClient: Sendable {
     public var hobbies: any HobbyService
     /// The quest of the day, and points.
     public var quests: any QuestService
+    /// Threads and messages.
+    public var chat: any ChatService
+    /// Lessons, and what happens to them.
+    public var lessons: any LessonService
     /// Families and invitations.
     public var families: any FamilyService
     /// The watch of a person who checks in.
@@ -50,6 +54,7 @@ public struct AppClient: Sendable {
         return AppClient(
             person: person, documents: LiveDocuments(context: context), moods: LiveMoods(context: context),
             hobbies: LiveHobbies(context: context), quests: LiveQuests(context: context),
+            chat: LiveChat(context: context), lessons: LiveLessons(context: context),
             families: LiveFamilies(context: context), checkIns: LiveCheckIns(context: context),
             emergency: LiveEmergency(context: context), notifications: LiveNotifications(context: context),
             user: LiveUser(context: context), mail: LiveMail(context: context), feed: LiveFeed(calls: calls),

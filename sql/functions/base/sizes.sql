@@ -49,6 +49,10 @@ begin atomic
         ('sync_bytes', 4194304, 'bytes'),
         ('idempotency_key', 128, 'characters'),
         ('signal', 65536, 'bytes'),                       -- what a signal or a question carries
+        ('message', 8000, 'characters'),                  -- of a chat
+        ('message_attachments', 10, 'entries'),
+        ('thread_members', 50, 'entries'),                -- named one by one
+        ('lesson_data', 16384, 'bytes'),
         ('gateway_answer', 1048576, 'bytes')              -- a larger one is given, and not kept
       ) v(input, most, unit);
 end;

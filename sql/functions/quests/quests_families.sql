@@ -172,7 +172,9 @@ begin
     return jsonb_build_object(
         'approvals', millrace.approvals_erase_person(person_erase.person),
         'checkins', millrace.checkins_erase_person(person_erase.person),
+        'chat', millrace.chat_erase_person(person_erase.person),
         'documents', millrace.documents_erase_person(person_erase.person),
+        'lessons', millrace.lessons_erase_person(person_erase.person),
         'events', millrace.events_erase_person(person_erase.person),
         'gateway', millrace.gateway_erase_person(person_erase.person),
         'notices', millrace.notices_erase_person(person_erase.person),

@@ -28,6 +28,16 @@ exception when datetime_field_overflow then
     perform millrace.refuse('after is not a day', 'after', 'Give the day of the last row, as 2030-01-31.');
 end $$;
 
+-- Where a list continues: a number, as the last row gave it.
+create or replace function millrace.after_number(after text) returns bigint
+language plpgsql immutable as $$
+begin
+    if after !~ '^[0-9]{1,18}$' then
+        perform millrace.refuse('after is malformed', 'after', 'Give what the last row says.');
+    end if;
+    return after::bigint;
+end $$;
+
 create or replace function millrace.quest_page(page int) returns void
 language plpgsql immutable as $$
 begin

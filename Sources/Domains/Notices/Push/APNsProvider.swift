@@ -83,7 +83,7 @@ package struct APNsProvider: NoticeProvider {
         request.headers.add("apns-priority", "10")
         // The id is the same for each sending of the notice, so a device shows only the last one.
         request.headers.add("apns-id", sending.id)
-        request.headers.add("apns-collapse-id", sending.id)
+        request.headers.add("apns-collapse-id", sending.replaces)
         request.headers.add("apns-expiration", "\(Int64(Self.expiry(of: sending).timeIntervalSince1970))")
         request.headers.add("content-type", "application/json")
         request.limits.total = configuration.timeout

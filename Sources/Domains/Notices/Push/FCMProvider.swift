@@ -70,11 +70,11 @@ package struct FCMProvider: NoticeProvider {
             let seconds = max(0, Int(APNsProvider.expiry(of: sending).timeIntervalSince(sending.takenAt)))
             let android = JSONText.object([
                 ("priority", sending.isAlarm ? "\"HIGH\"" : "\"NORMAL\""), ("ttl", "\"\(min(seconds, 2_419_200))s\""),
-                ("collapse_key", JSONText.quoted(sending.id)),
+                ("collapse_key", JSONText.quoted(sending.replaces)),
                 (
                     "notification",
                     JSONText.object(
-                        [("tag", JSONText.quoted(sending.id))]
+                        [("tag", JSONText.quoted(sending.replaces))]
                             + (sending.isAlarm ? [("notification_priority", "\"PRIORITY_MAX\"")] : []))
                 ),
             ])

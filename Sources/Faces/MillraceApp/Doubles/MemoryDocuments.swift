@@ -177,6 +177,7 @@ extension MemoryState {
             case .deleted: "deleted"
             }
         changed(.documents, id.uuidString.lowercased(), word, for: [found.owner], story(found.document))
+        if status != .processing { completeLesson(of: found.document, owner: found.owner) }
     }
 
     private func story(_ document: Document) -> AppValue {

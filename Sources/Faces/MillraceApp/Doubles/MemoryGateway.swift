@@ -32,6 +32,7 @@ public actor MemoryGateway {
         return AppClient(
             person: person, documents: MemoryDocuments(memory: memory), moods: MemoryMoods(memory: memory),
             hobbies: MemoryHobbies(memory: memory), quests: MemoryQuests(memory: memory),
+            chat: MemoryChat(memory: memory), lessons: MemoryLessons(memory: memory),
             families: MemoryFamilies(memory: memory), checkIns: MemoryCheckIns(memory: memory),
             emergency: MemoryEmergency(memory: memory), notifications: MemoryNotifications(memory: memory),
             user: MemoryUser(memory: memory), mail: MemoryMail(memory: memory), feed: MemoryFeed(memory: memory),

@@ -23,6 +23,10 @@ struct MemoryState: Sendable {
     var notices: [String: [String: StoredNotice]] = [:]
     var uploads: [String: Data] = [:]
     var documents: [UUID: StoredDocument] = [:]
+    var threads: [UUID: StoredThread] = [:]
+    var lessons: [String: [String: StoredLesson]] = [:]
+    /// What orders threads, messages and lessons.
+    var places = 0
     var mails: [UUID: (owner: String, status: MailProgress)] = [:]
     var feed: [(person: String, change: FeedChange)] = []
     /// Registered documents are read at once.

@@ -21,7 +21,7 @@ struct LiveDocuments: DocumentService {
     }
 
     /// The link takes the bytes once. If an answer was lost, the repeat is told that they are there: registering then shows whether they are.
-    private func put(_ file: DocumentFile, to link: URL) async throws {
+    func put(_ file: DocumentFile, to link: URL) async throws {
         var request = AppCalls.Request(method: "PUT", url: link)
         request.headers["Content-Type"] = file.mimeType
         request.body =

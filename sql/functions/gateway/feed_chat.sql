@@ -1,0 +1,84 @@
+-- Who hears of threads and messages: their members. A row names threads, numbers and persons, and has no word of what was written.
+
+-- All members; the others' rows go with the sender, and with the family.
+create or replace function millrace.feed_chat_message() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+    select new.received_at, 'chat', m.person, new.id, case when new.deleted_at is null then 'message' else 'deleted' end,
+           jsonb_build_object('thread', new.thread, 'n', new.n) || case when new.deleted_at is null then jsonb_build_object('sender', new.sender) else '{}' end,
+           t.family, case when new.deleted_at is null then nullif(new.sender, m.person) end
+      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = new.thread and m.since_n <= new.n;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- How far somebody has come: for all members, the person's other devices among them.
+create or replace function millrace.feed_chat_mark() returns trigger
+language plpgsql as $$
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+    select millrace.now(), 'chat', m.person, new.thread, case when new.read_n <> old.read_n then 'read' else 'delivered' end,
+           jsonb_build_object('person', new.person, 'n', case when new.read_n <> old.read_n then new.read_n else new.delivered_n end)
+               || case when m.person = new.person then jsonb_build_object('unread', new.unread) else '{}' end,
+           t.family, nullif(new.person, m.person)
+      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = new.thread;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- Who comes into a thread, and who leaves it. Who has left hears that, and nothing more.
+create or replace function millrace.feed_chat_member() returns trigger
+language plpgsql as $$
+declare
+    who millrace.chat_member := case when tg_op = 'INSERT' then new else old end;
+    the_change text := case when tg_op = 'INSERT' then 'joined' else 'left' end;
+begin
+    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
+    select millrace.now(), 'chat', m.person, who.thread, the_change, jsonb_build_object('person', who.person), t.family, nullif(who.person, m.person)
+      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = who.thread;
+    if tg_op = 'DELETE' then
+        insert into millrace.feed (at, topic, person, ref, change, data)
+        values (millrace.now(), 'chat', who.person, who.thread, 'left', jsonb_build_object('person', who.person));
+    end if;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+-- Two contacts: closed, each forgets what it was told of the other there; opened again, each may load it again.
+create or replace function millrace.feed_chat_thread() returns trigger
+language plpgsql set enable_seqscan = off as $$
+begin
+    if new.closed_at is not null then
+        delete from millrace.feed f
+         where f.topic = 'chat' and f.family is null
+           and (f.about = new.first_person and f.person = new.second_person or f.about = new.second_person and f.person = new.first_person);
+    end if;
+    insert into millrace.feed (at, topic, person, ref, change, data)
+    select millrace.now(), 'chat', m.person, new.id, case when new.closed_at is null then 'opened' else 'closed' end, '{}'
+      from millrace.chat_member m where m.thread = new.id;
+    perform millrace.feed_wake();
+    return null;
+end $$;
+
+do $$
+begin
+    if exists (select from pg_trigger g where g.tgrelid = 'millrace.chat_message'::regclass and g.tgname = 'a_feed_has_its_new_message') then
+        return;
+    end if;
+    create trigger a_feed_has_its_new_message after insert on millrace.chat_message for each row
+        execute function millrace.feed_chat_message();
+    create trigger a_feed_has_its_deleted_message after update on millrace.chat_message for each row
+        when (old.deleted_at is null and new.deleted_at is not null)
+        execute function millrace.feed_chat_message();
+    create trigger a_feed_has_its_marks after update on millrace.chat_member for each row
+        when (new.read_n <> old.read_n or new.delivered_n <> old.delivered_n)
+        execute function millrace.feed_chat_mark();
+    create trigger a_feed_has_its_new_chat_member after insert on millrace.chat_member for each row
+        execute function millrace.feed_chat_member();
+    create trigger a_feed_has_its_last_chat_member after delete on millrace.chat_member for each row
+        execute function millrace.feed_chat_member();
+    create trigger a_feed_has_its_thread after update on millrace.chat_thread for each row
+        when ((new.closed_at is null) <> (old.closed_at is null) and new.family is null)
+        execute function millrace.feed_chat_thread();
+end $$;
