@@ -72,6 +72,7 @@ package enum Schema {
         Script(name: "063_published", bytes: Embedded._063_published),
         Script(name: "064_versions", bytes: Embedded._064_versions),
         Script(name: "065_fork_and_rehearse", bytes: Embedded._065_fork_and_rehearse),
+        Script(name: "068_subscriptions", bytes: Embedded._068_subscriptions),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -156,6 +157,9 @@ package enum Schema {
         Script(name: "quests_rollover", bytes: Embedded.quests_rollover),
         Script(name: "quests_audit", bytes: Embedded.quests_audit),
         Script(name: "quotas", bytes: Embedded.quotas),
+        Script(name: "subscriptions_rules", bytes: Embedded.subscriptions_rules),
+        Script(name: "subscriptions_stores", bytes: Embedded.subscriptions_stores),
+        Script(name: "subscriptions", bytes: Embedded.subscriptions),
         Script(name: "documents_pipe", bytes: Embedded.documents_pipe),
         Script(name: "documents", bytes: Embedded.documents),
         Script(name: "documents_parts", bytes: Embedded.documents_parts),

@@ -174,6 +174,7 @@ begin
     perform millrace.notices_expire();
     perform millrace.people_expire();
     perform millrace.webhook_tidy();
+    perform millrace.subscriptions_expire();
     perform millrace.operations_expire();
     perform millrace.audit_expire();
     perform millrace.gateway_expire();

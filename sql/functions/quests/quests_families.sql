@@ -176,7 +176,8 @@ begin
         'events', millrace.events_erase_person(person_erase.person),
         'gateway', millrace.gateway_erase_person(person_erase.person),
         'notices', millrace.notices_erase_person(person_erase.person),
-        'quests', millrace.quests_erase_person(person_erase.person))
+        'quests', millrace.quests_erase_person(person_erase.person),
+        'subscriptions', millrace.subscriptions_erase_person(person_erase.person))
         || jsonb_build_object('feed', millrace.feed_erase_person(person_erase.person));
 end $$;
 
