@@ -183,6 +183,10 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
+            name: "Subscriptions", dependencies: ["Postgres"], path: "Sources/Domains/Subscriptions",
+            swiftSettings: strict),
+
+        .target(
             name: "CheckIns", dependencies: ["Postgres", "Telemetry"], path: "Sources/Domains/CheckIns",
             swiftSettings: strict),
 
@@ -259,8 +263,8 @@ let package = Package(
                 "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
                 "Pages",
-                "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates",
-                "Threads", "Transfers", "Webhooks", "Workers",
+                "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Subscriptions", "Supervision", "Telemetry",
+                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
@@ -276,7 +280,7 @@ let package = Package(
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
-                "Subprocesses",
+                "Subprocesses", "Subscriptions",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
@@ -366,6 +370,9 @@ let package = Package(
         .testTarget(
             name: "QuestsTests", dependencies: ["Calendars", "Postgres", "Quests", "TestSupport"], swiftSettings: strict
         ),
+        .testTarget(
+            name: "SubscriptionsTests", dependencies: ["Postgres", "Subscriptions", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(name: "CloudEventsTests", dependencies: ["CloudEvents"], swiftSettings: strict),
         .testTarget(
             name: "WebhooksTests",

@@ -46,6 +46,7 @@ import Testing
             "select millrace.approval_ask((select min(id) from millrace.job), 'refund', '{\"request\": {\"amount\": 7}}', null, 'x', now())",
         "<alarm>": "select id from millrace.alarms order by raised_at desc limit 1",
         "<notice>": "select id from millrace.notices where kind = 'note' order by 1 limit 1",
+        "<subscription>": "select id from millrace.subscription where plan = 'pro' limit 1",
         "<blob>": "select encode(id, 'hex') from millrace.blob order by 1 limit 1",
     ]
 
