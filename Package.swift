@@ -354,7 +354,7 @@ let package = Package(
             dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "SignaturesTests", dependencies: ["Encodings", "JSON", "Signatures", "TestSupport"],
+            name: "SignaturesTests", dependencies: ["Encodings", "Fakes", "JSON", "Signatures", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "MailTests",
@@ -452,8 +452,8 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad", "MillraceMain",
-                "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "Clusters", "Encodings", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad",
+                "MillraceMain", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ],
             swiftSettings: strict),
     ],

@@ -73,6 +73,7 @@ package enum Schema {
         Script(name: "064_versions", bytes: Embedded._064_versions),
         Script(name: "065_fork_and_rehearse", bytes: Embedded._065_fork_and_rehearse),
         Script(name: "068_subscriptions", bytes: Embedded._068_subscriptions),
+        Script(name: "069_profiles_of_all", bytes: Embedded._069_profiles_of_all),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

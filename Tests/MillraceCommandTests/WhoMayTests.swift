@@ -90,6 +90,7 @@ import Testing
         "own_notice_move": "own_notice_move('kid', 'k', now() + interval '1 hour'$as)",
         "own_notice_cancel": "own_notice_cancel('kid', 'k'$as)",
         "person_profile": "person_profile('kid', 'Kid'$as)",
+        "person_show": "person_show('kid'$as)",
         "notice_preferences": "notice_preferences('kid', 'UTC', '0:00', '0:00', '{}', null$as)",
         "subscription_mine": "subscription_mine($as) m cross join lateral (select m ->> 'account' = 'kid')",
         "subscription_set": "subscription_set('pro', 'kid')",

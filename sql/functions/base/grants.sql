@@ -30,7 +30,7 @@ declare
         'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link', 'document_feed',
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
-        'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel',
+        'device_add', 'device_remove', 'notice_preferences', 'person_profile', 'person_show', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel',
         'sync_push', 'sync_device_add', 'sync_device_remove', 'sync_devices', 'gateway_begin', 'gateway_end', 'feed_mine', 'feed_position', 'sync_pull', 'sync_push_text'];
     doors_worker text[] := array['signal', 'changed', 'signal_job', 'job_of_key', 'published', 'state_value', 'publish', 'state_put', 'approval_link', 'approval_page', 'approval_answer_by_link', 'approvals_remind', 'signals_tell', 'wait', 'step_undoable', 'step_undone', 'approval_list', 'approval_answer', 'enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'enqueue_bulk', 'cancel', 'retry', 'reschedule', 'job', 'why', 'own_jobs', 'now',
         'register_kinds', 'session_kinds', 'versions_mark', 'versions', 'register_lines', 'register_queues', 'horizon', 'claim', 'claim_one', 'claim_limited', 'lanes', 'lanes_above', 'lanes_between', 'promote', 'is_due_between', 'finish', 'complete', 'recorded', 'session_open', 'beat', 'watch', 'rescue',
@@ -56,7 +56,7 @@ declare
         'check_in', 'check_in_arm', 'check_in_disarm', 'check_in_set_interval', 'check_in_pause', 'check_in_alarm', 'check_in_help', 'check_in_drill', 'check_in_contact',
         'check_in_contact_remove', 'check_in_consent_ask', 'check_in_accept', 'check_in_respond', 'check_in_show',
         'watch_step', 'watch_wanted', 'check_in_state', 'check_in_resolve', 'check_in_consent', 'check_in_confirm', 'alarm_page', 'checkin_changes', 'watch_contacts',
-        'device_add', 'device_remove', 'device_list', 'notice_preferences', 'person_profile', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel', 'notice_take', 'notice_next', 'notice_mail', 'notice_record',
+        'device_add', 'device_remove', 'device_list', 'notice_preferences', 'person_profile', 'person_show', 'own_notice_schedule', 'own_notice_move', 'own_notice_cancel', 'notice_take', 'notice_next', 'notice_mail', 'notice_record',
         'notice_state', 'notice_list', 'notice_story', 'provider_token_take', 'provider_token_put',
         'webhook_fan_out', 'webhook_claim', 'webhook_wait', 'webhook_record', 'webhook_consent', 'webhook_target', 'webhook_state', 'webhook_secrets', 'webhook_seal',
         'link_key_set', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release', 'blob_allow', 'blob_sweep_turn', 'template_unchecked', 'template_checked', 'right_staff',

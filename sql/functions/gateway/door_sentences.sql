@@ -72,6 +72,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('own_notice_cancel', 'Cancels a notice that the person set itself.'),
         ('own_notice_move', 'Moves a notice that the person set itself.'),
         ('own_notice_schedule', 'Sets the person a notice for later.'),
+        ('person_show', 'A person''s profile and preferences; of another, its name and picture.'),
         ('person_erase', 'Erases everything of a person.'),
         ('person_profile', 'Sets a person''s name, locale, time zone and hour of reminders.'),
         ('points', 'The points of a person.'),

@@ -1,18 +1,18 @@
 import Foundation
 import Signatures
-import TestSupport
+import Threads
 
 /// A root, an intermediate and a leaf, made by openssl, and documents that the leaf's key signs.
-struct CertificateChain {
-    let root: [UInt8]
-    let rootPEM: [UInt8]
-    let chain: [[UInt8]]
+package struct CertificateChain: Sendable {
+    package let root: [UInt8]
+    package let rootPEM: [UInt8]
+    package let chain: [[UInt8]]
     private let key: SigningKey
 
-    static let leafMark = "1.2.840.113635.100.6.11.1=ASN1:NULL"
-    static let intermediateMark = "1.2.840.113635.100.6.2.1=ASN1:NULL"
+    package static let leafMark = "1.2.840.113635.100.6.11.1=ASN1:NULL"
+    package static let intermediateMark = "1.2.840.113635.100.6.2.1=ASN1:NULL"
 
-    static func make(
+    package static func make(
         leafMark: String = leafMark, intermediateMark: String = intermediateMark, isAuthority: Bool = true,
         days: Int = 30
     ) async throws -> CertificateChain {
@@ -20,7 +20,7 @@ struct CertificateChain {
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: place) }
         func openssl(_ line: String) async throws {
-            try await Program.check("openssl", line.split(separator: " ").map(String.init), in: place.path)
+            try await Self.run(line, in: place)
         }
         try "basicConstraints=critical,CA:\(isAuthority ? "TRUE" : "FALSE")\n\(intermediateMark)\n".write(
             to: place.appending(path: "middle.ext"), atomically: true, encoding: .utf8)
@@ -47,13 +47,31 @@ struct CertificateChain {
             key: try SigningKey(pem: Array(try Data(contentsOf: place.appending(path: "leaf.key")))))
     }
 
-    func sign(_ payload: String, algorithm: String = "ES256", chain: [[UInt8]]? = nil) -> String {
+    private struct Failed: Error { let line: String }
+
+    private static func run(_ line: String, in place: URL) async throws {
+        try await Thread.run(name: "openssl") {
+            Result {
+                let process = Process()
+                process.executableURL = URL(filePath: "/usr/bin/env")
+                process.arguments = ["openssl"] + line.split(separator: " ").map(String.init)
+                process.currentDirectoryURL = place
+                process.standardError = FileHandle.nullDevice
+                process.standardOutput = FileHandle.nullDevice
+                try process.run()
+                process.waitUntilExit()
+                if process.terminationStatus != 0 { throw Failed(line: line) }
+            }
+        }.get()
+    }
+
+    package func sign(_ payload: String, algorithm: String = "ES256", chain: [[UInt8]]? = nil) -> String {
         let certificates = (chain ?? self.chain).map { "\"\(Data($0).base64EncodedString())\"" }
         return key.token(
             header: "{\"alg\":\"\(algorithm)\",\"x5c\":[\(certificates.joined(separator: ","))]}", payload: payload)
     }
 
-    func notification(
+    package func notification(
         bundle: String = "com.example.app", environment: String = "Production", inner: String = "com.example.app"
     ) -> String {
         let transaction = sign(
