@@ -63,13 +63,17 @@ import Testing
         }
     }
 
-    @Test func `a contact reads an alarm in its own language by every channel, with a name and never an id`() async throws {
+    @Test func `a contact reads an alarm in its own language by every channel, with a name and never an id`()
+        async throws
+    {
         try await withConnection(.movableClock) { connection in
             try await profile("u-1", "Anna", "en", on: connection)
             let said = [
                 "de": ["Anna bittet um Hilfe", "Anna hat um ", "kümmert sich um Anna", "Der Alarm um Anna ist vorbei"],
                 "ar": ["طلب مساعدة من Anna", "وصل طلب مساعدة من Anna", "رد من ", "انتهى الإنذار الخاص بـ Anna"],
-                "fr": ["Anna asks for help", "Anna asked for help at", " looks after Anna", "The alarm about Anna is over"],
+                "fr": [
+                    "Anna asks for help", "Anna asked for help at", " looks after Anna", "The alarm about Anna is over",
+                ],
             ]
             for locale in said.keys {
                 try await profile("c-\(locale)", "Name-\(locale)", locale, on: connection)
@@ -80,17 +84,25 @@ import Testing
                     """)
             }
             let alarm = try await connection.value("millrace.check_in_alarm('u-1', null, 'u-1')") ?? ""
-            try await connection.run("select millrace.check_in_respond('\(alarm)', 'c-de', 'acknowledged'), millrace.check_in_respond('\(alarm)', 'u-1', 'safe')")
+            try await connection.run(
+                "select millrace.check_in_respond('\(alarm)', 'c-de', 'acknowledged'), millrace.check_in_respond('\(alarm)', 'u-1', 'safe')"
+            )
             for (locale, parts) in said {
                 for channel in ["push", "mail", "sms"] {
                     let texts = try await connection.column(
-                        "select concat_ws('|', data ->> 'title', data ->> 'body') from millrace.notice where person = 'c-\(locale)' and channel = '\(channel)' and kind <> 'alarm.consent' order by created_at, kind")
+                        "select concat_ws('|', data ->> 'title', data ->> 'body') from millrace.notice where person = 'c-\(locale)' and channel = '\(channel)' and kind <> 'alarm.consent' order by created_at, kind"
+                    )
                     let all = texts.joined(separator: "\n")
-                    for part in parts where locale != "de" || !part.contains("kümmert") { #expect(all.contains(part), "\(locale) \(channel): \(all)") }
+                    for part in parts where locale != "de" || !part.contains("kümmert") {
+                        #expect(all.contains(part), "\(locale) \(channel): \(all)")
+                    }
                     #expect(!all.contains("u-1") && !all.contains("c-de"), "\(locale) \(channel): \(all)")
                 }
             }
-            let page = try await connection.value("millrace.alarm_page('\(alarm)', (select ref from millrace.watch_address where contact = 'c-ar' and channel = 'push'))") ?? ""
+            let page =
+                try await connection.value(
+                    "millrace.alarm_page('\(alarm)', (select ref from millrace.watch_address where contact = 'c-ar' and channel = 'push'))"
+                ) ?? ""
             #expect(page.contains(#""language": "ar""#) && page.contains("انتهى الإنذار الخاص بـ Anna"))
         }
     }
@@ -107,9 +119,13 @@ import Testing
                     == #"{"avatar": "https://img.example.com/a.png", "person": "anna", "display_name": "Anna"}"#)
             #expect(try await connection.value("millrace.person_show('anna', 'anna') ->> 'map'") == "apple")
             #expect(try await connection.refusal(of: "select millrace.person_show('anna', 'eve')")?.sqlState == "42501")
-            for wrong in ["avatar => 'http://a.example/x'", "avatar => 'blob:12'", "avatar => 'https://a b'", "map => 'bing'"] {
+            for wrong in [
+                "avatar => 'http://a.example/x'", "avatar => 'blob:12'", "avatar => 'https://a b'", "map => 'bing'",
+            ] {
                 #expect(
-                    try await connection.refusal(of: "select millrace.person_profile('anna', \(wrong), actor => 'anna')")?.sqlState == "22023", "\(wrong)")
+                    try await connection.refusal(
+                        of: "select millrace.person_profile('anna', \(wrong), actor => 'anna')")?.sqlState == "22023",
+                    "\(wrong)")
             }
             try await connection.run("select millrace.person_profile('anna', avatar => '', map => '', actor => 'anna')")
             #expect(try await connection.value("millrace.person_show('anna', 'anna') ->> 'map'") == nil)

@@ -63,10 +63,15 @@ import Testing
             #expect(Set(after).isSubset(of: Self.exceptions))
             #expect(
                 try await connection.column("select kind from millrace.jobs where args::text ~ 'tok'") == ["app.waits"])
+            #expect(try await connection.int("select count(*) from millrace.place") == 0)
             // Others keep what is theirs.
-            #expect(try await connection.int("select count(*) from millrace.family_member where person in ('mum', 'ben')") == 2)
+            #expect(
+                try await connection.int("select count(*) from millrace.family_member where person in ('mum', 'ben')")
+                    == 2)
             #expect(try await connection.value("select status from millrace.subscription where ref = 'sub_77'") == nil)
-            #expect(try await connection.value("select account from millrace.subscription where ref = 'sub_77'") == "school")
+            #expect(
+                try await connection.value("select account from millrace.subscription where ref = 'sub_77'") == "school"
+            )
         }
     }
 
@@ -86,7 +91,8 @@ import Testing
                millrace.notice_send('tokper', 'note', '{"text": "toktext"}'), millrace.notice_send('mum', 'note', '{"person": "tokper", "name": "Tokname"}');
         select millrace.check_in_contact('tokper', 'ben', 1, '{"mail": "ben@example.com", "push": true}', actor => 'tokper'), millrace.check_in_confirm('tokper', 'ben'),
                millrace.check_in_accept('tokper', true, 'ben'), millrace.check_in_arm('tokper', actor => 'tokper'), millrace.check_in('tokper', actor => 'tokper');
-        select millrace.check_in_respond(millrace.check_in_alarm('tokper', 'toknote', 'tokper'), 'tokper', 'safe'), millrace.check_in_alarm('tokper', 'toknote', 'tokper');
+        select millrace.check_in_respond(millrace.check_in_alarm('tokper', 'toknote', 'tokper'), 'tokper', 'safe'), millrace.check_in_alarm('tokper', 'toknote', 'tokper', '{"latitude": 1, "longitude": 2}'),
+               millrace.check_in('tokper', actor => 'tokper', place => '{"latitude": 1, "longitude": 2}');
         select millrace.check_in_contact('zoe', 'tokper', 1, '{"mail": "tokmail@example.com", "push": true}', actor => 'zoe'), millrace.check_in_confirm('zoe', 'tokper'),
                millrace.check_in_accept('zoe', true, 'tokper');
         select millrace.check_in_respond(millrace.check_in_alarm('zoe', 'help', 'zoe'), 'tokper', 'acknowledged');

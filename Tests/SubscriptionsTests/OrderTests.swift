@@ -5,7 +5,7 @@ import Testing
 /// Six events of one subscription, told in each of the 720 orders: each for a subscription of its own.
 @Suite struct OrderTests {
     private static func check(_ door: String, _ events: String, ends: String) async throws {
-        try await withConnection(.movableClock) { connection in
+        try await withConnection(.movableClock) { (connection: Connection) async throws -> Void in
             try await connection.makePlans()
             try await connection.makeEvents()
             let told = try await connection.value(
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `an end within the second of a change wins over it, and a repeated event counts once`() async throws {
-        try await withConnection(.movableClock) { connection in
+        try await withConnection(.movableClock) { (connection: Connection) async throws -> Void in
             try await connection.makePlans()
             try await connection.makeEvents()
             let (change, end) = (

@@ -21,7 +21,7 @@ import Testing
     @Test func `one that is paid has the plan's quotas, and the event is published in the same transaction`()
         async throws
     {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             let tell = "test.tell('subscription_stripe', array[test.stripe(1, 'created', 'active', 0, 30)], 's', 'ada')"
             try await connection.run("begin")
             #expect(try await connection.value(tell) == "new")
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func `grace and end come by the clock, and the store's late word brings it back`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             _ = try await connection.value(
                 "test.tell('subscription_stripe', array[test.stripe(1, 'created', 'active', 0, 2)], 's', 'ada')")
             try await Self.advance("2 days", connection)
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `one that ends at the period's end is told of before, unless it goes on`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             try await connection.run(
                 "select millrace.person_profile('ada', 'Ada', 'de', 'Europe/Berlin', actor => 'ada')")
             _ = try await connection.value(
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func `a refund of what is in force revokes, one of an earlier period does not`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             let bought =
                 "test.apple(1, 'SUBSCRIBED', 'INITIAL_BUY', 1, 0, 't1', 30, 1), test.apple(2, 'DID_RENEW', null, 1, 100, 't2', 60, 1)"
             let (early, late) = (
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test func `the plan of the highest rank counts, and an admin's own quota goes before it`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             try await connection.run(
                 """
                 select millrace.subscription_set('pro', person => 'ada'), millrace.subscription_set('team', person => 'ada', ref => 'gift');
@@ -134,7 +134,7 @@ import Testing
     @Test func `who has used most of a smaller plan's quota is warned at once, at 80 and at 100 percent`()
         async throws
     {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             let warnings =
                 "select (data ->> 'used') || ' of ' || (data ->> 'limit') from millrace.event where type = 'com.classnotes.quota.warning' order by at"
             try await connection.run(
@@ -149,7 +149,7 @@ import Testing
     }
 
     @Test func `a plan's change reaches all accounts by a job`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             try await connection.run(
                 """
                 select millrace.subscription_set('pro', person => 'p-' || i) from generate_series(1, 230) i;
@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test func `whose it is can be said before the store speaks, and after, and stays so`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             try await connection.run("select millrace.subscription_link('stripe', 's', tenant => 'school')")
             #expect(try await connection.state() == "new")
             _ = try await connection.value(
@@ -189,7 +189,7 @@ import Testing
     }
 
     @Test func `a person is erased with subscriptions, and stores bring none of it back`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             _ = try await connection.value(
                 "test.tell('subscription_stripe', array[test.stripe(1, 'created', 'active', 0, 30)], 's', 'ada')")
             try await connection.run(
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test func `what is no subscription's is passed over, and what is no event refused`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             for event in [#"{"id": "e", "type": "invoice.paid", "created": 1, "data": {"object": {}}}"#] {
                 #expect(try await connection.value("millrace.subscription_stripe('\(event)')") == "ignored")
             }
@@ -232,7 +232,7 @@ import Testing
     }
 
     @Test func `a plan's values are checked`() async throws {
-        try await Self.with { connection in
+        try await Self.with { (connection: Connection) async throws -> Void in
             for call in [
                 "'no name', '{}'", "'p', '[]'", #"'p', '{"cows": 1}'"#, #"'p', '{"pages": -1}'"#,
                 #"'p', '{"pages": "x"}'"#, "'p', rank => 2000000",

@@ -84,7 +84,8 @@ import Testing
             #expect(await post(port, apple, "{}").hasPrefix("400 "))
             #expect(
                 try await connection.column(
-                    "select store || ' ' || state || ' ' || plan || ' ' || person from millrace.subscription order by 1")
+                    "select store || ' ' || state || ' ' || plan || ' ' || person from millrace.subscription order by 1"
+                )
                     == ["apple active pro bob", "stripe active pro ada"])
         }
     }

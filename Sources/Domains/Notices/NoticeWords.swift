@@ -108,8 +108,12 @@ enum NoticeLanguage {
         let name = data["name"] ?? data["person"] ?? person
         let by = data["by"] ?? data["contact"]
         switch self {
-        case .english: return Self.english(kind, data, name, by) ?? Self.englishQuestion(kind, data) ?? englishSubscription(kind, data)
-        case .german: return Self.german(kind, data, name, by) ?? Self.germanQuestion(kind, data) ?? germanSubscription(kind, data)
+        case .english:
+            return Self.english(kind, data, name, by) ?? Self.englishQuestion(kind, data)
+                ?? englishSubscription(kind, data)
+        case .german:
+            return Self.german(kind, data, name, by) ?? Self.germanQuestion(kind, data)
+                ?? germanSubscription(kind, data)
         case .arabic: return arabicAlarm(kind, data, name, by) ?? arabicOther(kind, data)
         }
     }

@@ -115,7 +115,8 @@ extension Composer {
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + subscriptionRoutes + checkIns.routes + approvalRoutes + blobs.routes + (console?.routes ?? []),
+            more: mailRoutes + subscriptionRoutes + checkIns.routes + approvalRoutes + blobs.routes
+                + (console?.routes ?? []),
             rooms: {
                 var gauges = await mail?.service.tally.gauges ?? []
                 gauges += await checkIns.gauges

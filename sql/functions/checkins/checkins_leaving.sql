@@ -86,6 +86,7 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.alarm_event e using millrace.alarm a where a.person = checkins_erase_person.person and e.alarm = a.id;
     get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.place p where p.person = checkins_erase_person.person;
     delete from millrace.alarm a where a.person = checkins_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.watch_contact c where c.person = checkins_erase_person.person or c.contact = checkins_erase_person.person;

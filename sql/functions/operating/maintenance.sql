@@ -171,6 +171,7 @@ begin
     perform millrace.signals_expire();
     perform millrace.documents_expire();
     perform millrace.checkins_expire();
+    perform millrace.places_expire();
     perform millrace.notices_expire();
     perform millrace.people_expire();
     perform millrace.webhook_tidy();
