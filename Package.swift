@@ -453,7 +453,8 @@ let package = Package(
             name: "SystemTests",
             dependencies: [
                 "Clusters", "Encodings", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad",
-                "MillraceMain", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "MillraceMain", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport",
+                "Workers",
             ],
             swiftSettings: strict),
     ],
