@@ -185,6 +185,10 @@ let package = Package(
         .target(name: "Chat", dependencies: ["Postgres"], path: "Sources/Domains/Chat", swiftSettings: strict),
 
         .target(
+            name: "Subscriptions", dependencies: ["Postgres"], path: "Sources/Domains/Subscriptions",
+            swiftSettings: strict),
+
+        .target(
             name: "CheckIns", dependencies: ["Postgres", "Telemetry"], path: "Sources/Domains/CheckIns",
             swiftSettings: strict),
 
@@ -261,8 +265,8 @@ let package = Package(
                 "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
                 "Pages",
-                "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates",
-                "Threads", "Transfers", "Webhooks", "Workers",
+                "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Subscriptions", "Supervision", "Telemetry",
+                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
@@ -279,7 +283,7 @@ let package = Package(
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
-                "Subprocesses",
+                "Subprocesses", "Subscriptions",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
@@ -353,7 +357,7 @@ let package = Package(
             dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "SignaturesTests", dependencies: ["Encodings", "JSON", "Signatures", "TestSupport"],
+            name: "SignaturesTests", dependencies: ["Encodings", "Fakes", "JSON", "Signatures", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "MailTests",
@@ -371,6 +375,9 @@ let package = Package(
         ),
         .testTarget(name: "ChatTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "LessonsTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "SubscriptionsTests", dependencies: ["Postgres", "Subscriptions", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(name: "CloudEventsTests", dependencies: ["CloudEvents"], swiftSettings: strict),
         .testTarget(
             name: "WebhooksTests",
@@ -450,8 +457,9 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad", "MillraceMain",
-                "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "Clusters", "Encodings", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad",
+                "MillraceMain", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport",
+                "Workers",
             ],
             swiftSettings: strict),
     ],

@@ -74,6 +74,9 @@ package enum Schema {
         Script(name: "065_fork_and_rehearse", bytes: Embedded._065_fork_and_rehearse),
         Script(name: "066_chat", bytes: Embedded._066_chat),
         Script(name: "067_lessons", bytes: Embedded._067_lessons),
+        Script(name: "068_subscriptions", bytes: Embedded._068_subscriptions),
+        Script(name: "069_profiles_of_all", bytes: Embedded._069_profiles_of_all),
+        Script(name: "070_places", bytes: Embedded._070_places),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -158,12 +161,16 @@ package enum Schema {
         Script(name: "quests_rollover", bytes: Embedded.quests_rollover),
         Script(name: "quests_audit", bytes: Embedded.quests_audit),
         Script(name: "quotas", bytes: Embedded.quotas),
+        Script(name: "subscriptions_rules", bytes: Embedded.subscriptions_rules),
+        Script(name: "subscriptions_stores", bytes: Embedded.subscriptions_stores),
+        Script(name: "subscriptions", bytes: Embedded.subscriptions),
         Script(name: "documents_pipe", bytes: Embedded.documents_pipe),
         Script(name: "documents", bytes: Embedded.documents),
         Script(name: "documents_parts", bytes: Embedded.documents_parts),
         Script(name: "document_modes", bytes: Embedded.document_modes),
         Script(name: "documents_read", bytes: Embedded.documents_read),
         Script(name: "checkins_rules", bytes: Embedded.checkins_rules),
+        Script(name: "checkins_places", bytes: Embedded.checkins_places),
         Script(name: "checkins_alarms", bytes: Embedded.checkins_alarms),
         Script(name: "checkins_contacts", bytes: Embedded.checkins_contacts),
         Script(name: "checkins_consent", bytes: Embedded.checkins_consent),

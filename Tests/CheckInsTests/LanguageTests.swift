@@ -63,6 +63,75 @@ import Testing
         }
     }
 
+    @Test func `a contact reads an alarm in its own language by every channel, with a name and never an id`()
+        async throws
+    {
+        try await withConnection(.movableClock) { connection in
+            try await profile("u-1", "Anna", "en", on: connection)
+            let said = [
+                "de": ["Anna bittet um Hilfe", "Anna hat um ", "kümmert sich um Anna", "Der Alarm um Anna ist vorbei"],
+                "ar": ["طلب مساعدة من Anna", "وصل طلب مساعدة من Anna", "رد من ", "انتهى الإنذار الخاص بـ Anna"],
+                "fr": [
+                    "Anna asks for help", "Anna asked for help at", " looks after Anna", "The alarm about Anna is over",
+                ],
+            ]
+            for locale in said.keys {
+                try await profile("c-\(locale)", "Name-\(locale)", locale, on: connection)
+                try await connection.run(
+                    """
+                    select millrace.check_in_contact('u-1', 'c-\(locale)', 1, '{"push": true, "mail": "\(locale)@example.com", "sms": "+4912345\(locale.count)\(said[locale]?[0].count ?? 0)"}', actor => 'u-1'),
+                           millrace.check_in_confirm('u-1', 'c-\(locale)'), millrace.check_in_accept('u-1', true, 'c-\(locale)')
+                    """)
+            }
+            let alarm = try await connection.value("millrace.check_in_alarm('u-1', null, 'u-1')") ?? ""
+            try await connection.run(
+                "select millrace.check_in_respond('\(alarm)', 'c-de', 'acknowledged'), millrace.check_in_respond('\(alarm)', 'u-1', 'safe')"
+            )
+            for (locale, parts) in said {
+                for channel in ["push", "mail", "sms"] {
+                    let texts = try await connection.column(
+                        "select concat_ws('|', data ->> 'title', data ->> 'body') from millrace.notice where person = 'c-\(locale)' and channel = '\(channel)' and kind <> 'alarm.consent' order by created_at, kind"
+                    )
+                    let all = texts.joined(separator: "\n")
+                    for part in parts where locale != "de" || !part.contains("kümmert") {
+                        #expect(all.contains(part), "\(locale) \(channel): \(all)")
+                    }
+                    #expect(!all.contains("u-1") && !all.contains("c-de"), "\(locale) \(channel): \(all)")
+                }
+            }
+            let page =
+                try await connection.value(
+                    "millrace.alarm_page('\(alarm)', (select ref from millrace.watch_address where contact = 'c-ar' and channel = 'push'))"
+                ) ?? ""
+            #expect(page.contains(#""language": "ar""#) && page.contains("انتهى الإنذار الخاص بـ Anna"))
+        }
+    }
+
+    @Test func `a profile has a picture and a map, and others see the name and the picture alone`() async throws {
+        try await withConnection { (connection: Connection) async throws -> Void in
+            try await connection.run(
+                """
+                select millrace.person_profile('anna', 'Anna', 'de', avatar => 'https://img.example.com/a.png', map => 'apple', actor => 'anna');
+                select millrace.family_create('f', 'UTC'), millrace.family_join('f', 'anna', 'teen'), millrace.family_join('f', 'mum', 'parent')
+                """)
+            #expect(
+                try await connection.value("millrace.person_show('anna', 'mum')")
+                    == #"{"avatar": "https://img.example.com/a.png", "person": "anna", "display_name": "Anna"}"#)
+            #expect(try await connection.value("millrace.person_show('anna', 'anna') ->> 'map'") == "apple")
+            #expect(try await connection.refusal(of: "select millrace.person_show('anna', 'eve')")?.sqlState == "42501")
+            for wrong in [
+                "avatar => 'http://a.example/x'", "avatar => 'blob:12'", "avatar => 'https://a b'", "map => 'bing'",
+            ] {
+                #expect(
+                    try await connection.refusal(
+                        of: "select millrace.person_profile('anna', \(wrong), actor => 'anna')")?.sqlState == "22023",
+                    "\(wrong)")
+            }
+            try await connection.run("select millrace.person_profile('anna', avatar => '', map => '', actor => 'anna')")
+            #expect(try await connection.value("millrace.person_show('anna', 'anna') ->> 'map'") == nil)
+        }
+    }
+
     @Test func `a contact who is told no more hears of it in its language, and no name when the person is erased`()
         async throws
     {

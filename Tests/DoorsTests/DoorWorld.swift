@@ -60,7 +60,7 @@ struct DoorWorld {
         }
         try await owner.run(
             """
-            select millrace.grant_backend('\(backend)');
+            select millrace.grant_backend('\(backend)'), millrace.subscription_plan_set('pro', '{}');
             select millrace.family_create('fam-a', 'UTC'), millrace.family_create('fam-b', 'UTC');
             select millrace.family_join('fam-a', 'alice', 'parent'), millrace.family_join('fam-b', 'bob', 'parent');
             select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;

@@ -52,6 +52,8 @@ import Testing
         "own_notice_data":
             "select millrace.own_notice_schedule('alice', 'k', gen_random_uuid()::text, now() + interval '1 hour', jsonb_build_object('body', repeat('x', # - 12)))",
         "display_name": "select millrace.person_profile('alice', repeat('x', #))",
+        "avatar": "select millrace.person_profile('alice', avatar => 'https://' || repeat('x', # - 8))",
+        "place": "select millrace.check_in_alarm('alice', place => jsonb_build_object('x', repeat('x', # - 9)))",
         "note": "select millrace.check_in_alarm('alice', repeat('x', #))",
         "warnings": "select millrace.check_in_arm('alice', warnings => array_fill('1 min'::interval, array[#]))",
         "device_token": "select millrace.device_add('alice', 'fcm', repeat('x', #))",

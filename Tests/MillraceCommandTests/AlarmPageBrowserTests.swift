@@ -32,11 +32,13 @@ struct AlarmPageBrowserTests {
                 select millrace.check_in_contact('u-1', 'u-2', 1, '{"push": true}', actor => 'u-1');
                 select millrace.check_in_accept('u-1', true, actor => 'u-2');
                 select millrace.person_profile('u-1', 'Anna-Maria Wolkenstein-Trostburg', 'en', 'Europe/London', actor => 'u-1');
-                select millrace.person_profile('u-2', 'Mum', '\(language)', 'Europe/Vienna', actor => 'u-2');
+                select millrace.person_profile('u-2', 'Mum', '\(language)', 'Europe/Vienna', map => 'osm', actor => 'u-2');
                 """)
             let note = String(repeating: "https://maps.example/47.8,13.0/a-very-long-way/", count: 4)
             let alarm = try #require(
-                try await connection.value("select millrace.check_in_alarm('u-1', 'at the lake, \(note)', 'u-1')"))
+                try await connection.value(
+                    "select millrace.check_in_alarm('u-1', 'at the lake, \(note)', 'u-1', '{\"latitude\": 47.809501, \"longitude\": -13.05, \"accuracy\": 12}')"
+                ))
             try await connection.run("select millrace.check_in_respond('\(alarm)', 'u-2', 'on_my_way')")
             let ref = try #require(try await connection.value("select ref from millrace.watch_address"))
             let links = Links(publicURL: "https://x.example/", secrets: ["a secret of ours"])
@@ -66,14 +68,14 @@ struct AlarmPageBrowserTests {
         }
     }
 
-    @Test(arguments: ["en", "de"])
+    @Test(arguments: ["en", "de", "ar"])
     func `every page of an alarm is readable, within reach and still, on a phone and a desk, by day and by night`(
         language: String
     ) async throws {
         try await withAlarm(language: language) { scene in
             try await withBrowser { browser in
                 let page = try await browser.page()
-                try await page.setLanguages(language == "de" ? "de-AT, en;q=0.5" : "en")
+                try await page.setLanguages(language == "en" ? "en" : "\(language), en;q=0.5")
                 for (size, width) in [("phone", 390), ("desk", 1280)] {
                     try await page.setSize(width: width, height: 844, isPhone: size == "phone")
                     for isDark in [false, true] {
@@ -95,21 +97,37 @@ struct AlarmPageBrowserTests {
                             try await page.screenshot("alarm-\(name)-\(look)")
                             page.forget()
                         }
-                        let isGerman = language == "de"
+                        func say(_ english: String, _ german: String, _ arabic: String) -> String {
+                            ["en": english, "de": german, "ar": arabic][language] ?? ""
+                        }
                         try await page.go(to: scene.alarm)
-                        try await check("open", says: isGerman ? "Ich bin unterwegs" : "I am on my way")
+                        try await check("open", says: say("I am on my way", "Ich bin unterwegs", "أنا في الطريق"))
+                        try await page.go(to: scene.alarm)
+                        #expect(try await page.text().contains("47.809501, -13.05 (± 12 m)"))
+                        #expect(
+                            try await page.evaluate(
+                                "document.querySelector('a[rel]').getAttribute('href')", as: String.self)
+                                == "https://www.openstreetmap.org/?mlat=47.809501&mlon=-13.05#map=16/47.809501/-13.05")
+                        #expect(
+                            try await page.evaluate("document.documentElement.dir", as: String.self)
+                                == (language == "ar" ? "rtl" : "ltr"))
+                        page.forget()
                         try await page.follow("button[value=ask_safe]")
-                        try await check("question", says: isGerman ? "Ist wirklich alles in Ordnung?" : "really safe?")
+                        try await check(
+                            "question",
+                            says: say("really safe?", "Ist wirklich alles in Ordnung?", "هل الشخص بخير فعلًا؟"))
                         try await page.go(to: scene.consent)
-                        try await check("consent", says: isGerman ? "Du hast ja gesagt" : "You have said yes")
+                        try await check("consent", says: say("You have said yes", "Du hast ja gesagt", "كان ردك نعم"))
                         try await page.go(to: scene.alarm + "0")
-                        try await check("unknown", status: 404, says: isGerman ? "gilt nicht mehr" : "no longer valid")
+                        try await check(
+                            "unknown", status: 404, says: say("no longer valid", "gilt nicht mehr", "لم يعد صالحًا"))
                         try await page.go(to: scene.alarm)
                         _ = try await page.evaluate(
                             "document.querySelector('button[value=cannot]').value = 'perhaps'", as: String.self)
                         page.forget()
                         try await page.follow("button[value=perhaps]")
-                        try await check("answer", status: 400, says: isGerman ? "kennen wir nicht" : "do not know")
+                        try await check(
+                            "answer", status: 400, says: say("do not know", "kennen wir nicht", "لا نعرف هذا الرد"))
                         try await page.follow("a")
                     }
                 }

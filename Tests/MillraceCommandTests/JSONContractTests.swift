@@ -48,6 +48,7 @@ import Testing
         "<notice>": "select id from millrace.notices where kind = 'note' order by 1 limit 1",
         "<thread>": "select id from millrace.chat_thread limit 1",
         "<message>": "select id from millrace.chat_message limit 1",
+        "<subscription>": "select id from millrace.subscription where plan = 'pro' limit 1",
         "<blob>": "select encode(id, 'hex') from millrace.blob order by 1 limit 1",
     ]
 

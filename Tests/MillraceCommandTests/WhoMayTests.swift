@@ -94,7 +94,11 @@ import Testing
         "own_notice_move": "own_notice_move('kid', 'k', now() + interval '1 hour'$as)",
         "own_notice_cancel": "own_notice_cancel('kid', 'k'$as)",
         "person_profile": "person_profile('kid', 'Kid'$as)",
+        "person_show": "person_show('kid'$as)",
         "notice_preferences": "notice_preferences('kid', 'UTC', '0:00', '0:00', '{}', null$as)",
+        "subscription_mine": "subscription_mine($as) m cross join lateral (select m ->> 'account' = 'kid')",
+        "subscription_set": "subscription_set('pro', 'kid')",
+        "subscription_link": "subscription_link('stripe', 'sub', 'kid')",
         "points_award": "points_award('kid', 1, 'k', 'r')",
         "notice_send": "notice_send('kid', 'k')",
     ]
@@ -106,6 +110,7 @@ import Testing
     private static func setUp(_ owner: Connection) async throws {
         try await owner.run(
             #"""
+            select millrace.subscription_plan_set('pro', '{}');
             select millrace.family_create('f', 'UTC'), millrace.family_create('g', 'UTC');
             select millrace.family_join('f', 'mum', 'parent'), millrace.family_join('f', 'dad', 'parent'), millrace.family_join('f', 'kid', 'teen'),
                    millrace.family_join('f', 'sis', 'teen'), millrace.family_join('g', 'eve', 'parent');
@@ -196,6 +201,7 @@ import Testing
                 for (actor, isAllowed) in line.cells {
                     let who = line.name == "check_in_accept" ? "bob" : "kid"
                     let call = call.replacing("$as", with: Self.people[actor] == nil ? ", actor => '\(who)'" : "")
+                        .replacing("(, ", with: "(")
                     let outcome = try await Self.tried(call, actor, name, owner)
                     let isRight = isAllowed ? outcome == "done" : outcome == "nothing" || Self.isRefusal(outcome)
                     if !isRight { wrong.append("\(line.name) by \(actor): \(outcome)") }

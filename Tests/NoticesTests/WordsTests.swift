@@ -45,10 +45,16 @@ import Testing
         for kind in [
             "alarm.warning", "alarm.raised", "alarm.escalated", "alarm.acknowledged", "alarm.resolved", "summary",
             "quest_available", "quest_summary", "daily_reminder", "streak_at_risk", "mood_buffer", "approval.asked",
-            "approval.reminder", "approval.escalated",
+            "approval.reminder", "approval.escalated", "subscription.ending", "subscription.trial_ending",
+            "subscription.unpaid",
         ] {
             let (english, german) = (words(kind), words(kind, locale: "de"))
             #expect(english.title != german.title && english.body != german.body && english.title != "Shop", "\(kind)")
+            let arabic = words(kind, locale: "ar-EG")
+            #expect(
+                [arabic.title, arabic.body].allSatisfy {
+                    $0.unicodeScalars.contains { (0x600...0x6ff).contains($0.value) }
+                }, "\(kind)")
         }
     }
 

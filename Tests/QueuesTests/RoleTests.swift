@@ -123,7 +123,7 @@ import Testing
         "family_invitations", "person_erase", "mood_log", "mood_log_many",
         "mood_delete", "moods", "hobby_save", "hobbies", "hobby_presets", "hobby_seen", "cards", "card_answer",
         "quest_today", "quest_complete", "quest_complete_many", "quest_undo", "quest_history", "points", "streak",
-        "weekly_stats",
+        "weekly_stats", "subscription_mine", "subscription_set", "subscription_link", "person_show",
         "document_upload", "document_register", "document_delete", "document_retry", "document_text", "document_search",
         "document",
         "document_list",

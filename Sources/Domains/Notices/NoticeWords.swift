@@ -78,17 +78,21 @@ package struct NoticeWords: Sendable, Equatable {
 
 /// The words of the built-in kinds. Languages that are not here get English.
 enum NoticeLanguage {
-    case english, german
+    case english, german, arabic
 
     init(_ locale: String) {
-        let language = locale.lowercased().prefix { $0 != "-" && $0 != "_" }
-        self = language == "de" ? .german : .english
+        switch locale.lowercased().prefix(while: { $0 != "-" && $0 != "_" }) {
+        case "de": self = .german
+        case "ar": self = .arabic
+        default: self = .english
+        }
     }
 
     var plain: String {
         switch self {
         case .english: "There is something new for you."
         case .german: "Es gibt etwas Neues für dich."
+        case .arabic: "هناك جديد لك."
         }
     }
 
@@ -96,6 +100,7 @@ enum NoticeLanguage {
         switch self {
         case .english: "[TEST]"
         case .german: "[TEST, kein Notfall]"
+        case .arabic: "[TEST، ليست حالة طوارئ]"
         }
     }
 
@@ -103,8 +108,13 @@ enum NoticeLanguage {
         let name = data["name"] ?? data["person"] ?? person
         let by = data["by"] ?? data["contact"]
         switch self {
-        case .english: return Self.english(kind, data, name, by) ?? Self.englishQuestion(kind, data)
-        case .german: return Self.german(kind, data, name, by) ?? Self.germanQuestion(kind, data)
+        case .english:
+            return Self.english(kind, data, name, by) ?? Self.englishQuestion(kind, data)
+                ?? englishSubscription(kind, data)
+        case .german:
+            return Self.german(kind, data, name, by) ?? Self.germanQuestion(kind, data)
+                ?? germanSubscription(kind, data)
+        case .arabic: return arabicAlarm(kind, data, name, by) ?? arabicOther(kind, data)
         }
     }
 

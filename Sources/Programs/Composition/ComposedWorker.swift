@@ -84,6 +84,7 @@ extension Composer {
             try await applyQuestRules()
         }
         try await applyCheckInRules()
+        all.append(subscriptionHandler(pool))
         options.direct = direct
         options.hearing = hearing
         options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
@@ -105,6 +106,7 @@ extension Composer {
         let webhooks = webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
         let mailRoutes = sendsMail ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
         let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
+        let subscriptionRoutes = try subscriptionRoutes(pool)
         let console =
             settings.showsConsole
             ? try console(pool: Pool(database, size: 6), version: JobWorker.version, keepsHouse: false) : nil
@@ -113,7 +115,8 @@ extension Composer {
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + checkIns.routes + approvalRoutes + blobs.routes + (console?.routes ?? []),
+            more: mailRoutes + subscriptionRoutes + checkIns.routes + approvalRoutes + blobs.routes
+                + (console?.routes ?? []),
             rooms: {
                 var gauges = await mail?.service.tally.gauges ?? []
                 gauges += await checkIns.gauges

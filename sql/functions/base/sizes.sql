@@ -40,6 +40,8 @@ begin atomic
         ('answer', 200, 'characters'),
         ('note', 500, 'characters'),
         ('display_name', 100, 'characters'),
+        ('avatar', 500, 'characters'),
+        ('place', 500, 'bytes'),
         ('own_notice_key', 200, 'characters'),
         ('own_notice_data', 4096, 'bytes'),
         ('warnings', 5, 'entries'),

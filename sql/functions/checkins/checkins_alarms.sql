@@ -119,13 +119,14 @@ $$;
 -- Help, now: without waiting for a timer. An open alarm becomes one for help, and its chain of contacts starts again; at most once a
 -- minute. Returns {"alarm", "state", "told", "to_tell", "reaches_nobody", "sentence"}, so that an app can say at once when nobody can be
 -- told.
-create or replace function millrace.check_in_help(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
+create or replace function millrace.check_in_help(person text, note text default null, actor text default null, place jsonb default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     t timestamptz;
     a millrace.alarm;
     told_at timestamptz;
+    used jsonb;
 begin
     perform millrace.quest_acts_as(check_in_help.actor, check_in_help.person, caller => check_in_help.caller);
     if length(check_in_help.note) > millrace.most('note') then
@@ -133,7 +134,9 @@ begin
     end if;
     perform from millrace.watch w where w.person = check_in_help.person for no key update;
     t := millrace.now();
+    used := millrace.place_usable(check_in_help.place, t);
     a := millrace.alarm_open(check_in_help.person, 'help', t, check_in_help.note, check_in_help.person, t);
+    perform millrace.place_of_alarm(a.id, used);
     if a.step = 0 and a.raised_at = t then
         a := millrace.alarm_advance(a, t);
     else
@@ -145,14 +148,15 @@ begin
             a := millrace.alarm_advance(a, t);
         end if;
     end if;
-    return jsonb_build_object('alarm', a.id, 'state', a.state) || millrace.alarm_reach(a.id);
+    return jsonb_build_object('alarm', a.id, 'state', a.state) || millrace.alarm_reach(a.id)
+        || case when check_in_help.place is not null and check_in_help.place <> 'null' then jsonb_build_object('place_used', used is not null) else '{}' end;
 end $$;
 
 -- The same, but returns only the alarm's id. If nobody can be told it warns, with the class 01000.
-create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, caller millrace.caller_name default current_user) returns uuid
+create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, place jsonb default null, caller millrace.caller_name default current_user) returns uuid
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    answer jsonb := millrace.check_in_help(person, note, actor, caller => caller);
+    answer jsonb := millrace.check_in_help(person, note, actor, place, caller => caller);
 begin
     if (answer ->> 'reaches_nobody')::boolean then
         raise warning using message = format('an alarm is open, and %s', answer ->> 'sentence'),
@@ -315,7 +319,7 @@ begin
     return jsonb_build_object('person', a.person, 'contact', d.contact, 'state', a.state, 'test', a.cause = 'drill', 'answer', millrace.alarm_answer(a.id, d.contact))
         || millrace.alarm_words(a, case a.state when 'resolved' then 'resolved' else 'raised' end,
             (select e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'safe' order by e.id desc limit 1), d.contact)
-        || jsonb_build_object('language', millrace.alarm_language(a.person, d.contact))
+        || jsonb_build_object('language', millrace.alarm_language(a.person, d.contact), 'place', case when d.verified_at is not null and d.declined_at is null then millrace.place_shown(a.id, a.person, d.contact) end)
         || jsonb_build_object('answers', coalesce((select jsonb_agg(jsonb_build_object('contact', e.contact, 'name', millrace.contact_name(a.person, e.contact),
                  'answer', e.what, 'at', e.at, 'local', millrace.alarm_time(e.at, millrace.alarm_zone(a.person, d.contact)))
                  order by e.id)

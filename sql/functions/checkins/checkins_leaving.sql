@@ -5,21 +5,21 @@ create or replace function millrace.alarm_farewell_words(a millrace.alarm, is_er
 language plpgsql stable as $$
 declare
     place text := millrace.alarm_time(a.expired_at, alarm_farewell_words.zone);
-    test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
+    language text := millrace.words_language(alarm_farewell_words.locale);
+    test text := case when a.cause = 'drill' then millrace.in_language(language, 'TEST: ', 'TEST: ', 'TEST (تجربة): ') else '' end;
     name text := millrace.display_name(a.person);
-    german boolean := millrace.words_language(alarm_farewell_words.locale) = 'de';
 begin
     return jsonb_build_object(
         'locale', alarm_farewell_words.locale,
-        'title', test || case when is_erased then case when german then 'Ein Alarm ist vorbei' else 'An alarm is over' end
-                              else format(case when german then 'Der Alarm um %s ist für dich vorbei' else 'The alarm about %s is over for you' end, name) end,
+        'title', test || case when is_erased then millrace.in_language(language, 'An alarm is over', 'Ein Alarm ist vorbei', 'انتهى إنذار')
+                              else format(millrace.in_language(language, 'The alarm about %s is over for you', 'Der Alarm um %s ist für dich vorbei', 'انتهى بالنسبة إليك الإنذار الخاص بـ %s'), name) end,
         'body', test
-            || format(case when a.cause = 'help' then case when german then 'Du hast erfahren, dass jemand um %s um Hilfe gebeten hat.' else 'You were told that somebody asked for help at %s.' end
-                           else case when german then 'Du hast von einer Meldung erfahren, die bis %s fällig war.' else 'You were told of a check-in that was due by %s.' end end, place)
+            || format(case when a.cause = 'help' then millrace.in_language(language, 'You were told that somebody asked for help at %s.', 'Du hast erfahren, dass jemand um %s um Hilfe gebeten hat.', 'أُبلغت بطلب مساعدة في %s.')
+                           else millrace.in_language(language, 'You were told of a check-in that was due by %s.', 'Du hast von einer Meldung erfahren, die bis %s fällig war.', 'أُبلغت بتأكيد سلامة كان منتظرًا حتى %s.') end, place)
             || ' '
-            || case when is_erased then case when german then 'Die Person nutzt diesen Dienst nicht mehr.' else 'The person does not use this service any more.' end
-                    else format(case when german then 'Du bist dort kein Kontakt von %s mehr.' else 'You are not a contact of %s there any more.' end, name) end
-            || case when german then ' Du musst nichts weiter tun.' else ' Nothing more is asked of you.' end);
+            || case when is_erased then millrace.in_language(language, 'The person does not use this service any more.', 'Die Person nutzt diesen Dienst nicht mehr.', 'لم يعد هذا الشخص يستخدم هذه الخدمة.')
+                    else format(millrace.in_language(language, 'You are not a contact of %s there any more.', 'Du bist dort kein Kontakt von %s mehr.', 'لم تعد من جهات اتصال %s.'), name) end
+            || millrace.in_language(language, ' Nothing more is asked of you.', ' Du musst nichts weiter tun.', ' لا يُطلب منك شيء آخر.'));
 end $$;
 
 -- Tells contacts who were told of this alarm, and who are about to be removed, that it is over for them: either one contact, at the
@@ -86,6 +86,7 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.alarm_event e using millrace.alarm a where a.person = checkins_erase_person.person and e.alarm = a.id;
     get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.place p where p.person = checkins_erase_person.person;
     delete from millrace.alarm a where a.person = checkins_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.watch_contact c where c.person = checkins_erase_person.person or c.contact = checkins_erase_person.person;

@@ -62,46 +62,45 @@ declare
     zone text := millrace.alarm_zone(a.person, reader);
     title text;
     body text;
-    german boolean := millrace.alarm_language(a.person, reader) = 'de';
-    test text := case when a.cause = 'drill' then 'TEST: ' else '' end;
+    language text := millrace.alarm_language(a.person, reader);
+    test text := case when a.cause = 'drill' then millrace.in_language(language, 'TEST: ', 'TEST: ', 'TEST (تجربة): ') else '' end;
     name text := millrace.display_name(a.person);
-    contact text := coalesce(millrace.contact_name(a.person, who), case when german then 'Ein Kontakt' else 'A contact' end);
+    contact text := coalesce(millrace.contact_name(a.person, who), millrace.in_language(language, 'A contact', 'Ein Kontakt', 'إحدى جهات الاتصال'));
     due text;
 begin
     select * into w from millrace.watch x where x.person = a.person;
     due := millrace.alarm_time(a.expired_at, zone);
     case stage
     when 'raised', 'escalated' then
-        title := case when a.cause = 'help' then format(case when german then '%s bittet um Hilfe' else '%s asks for help' end, name)
-            else format(case when german then '%s hat sich nicht gemeldet' else '%s has not checked in' end, name) end;
+        title := case when a.cause = 'help' then format(millrace.in_language(language, '%s asks for help', '%s bittet um Hilfe', 'طلب مساعدة من %s'), name)
+            else format(millrace.in_language(language, '%s has not checked in', '%s hat sich nicht gemeldet', 'لم يصل تأكيد السلامة من %s'), name) end;
         body := case a.cause
-            when 'help' then format(case when german then '%s hat um %s um Hilfe gebeten.' else '%s asked for help at %s.' end, name, due)
-            when 'drill' then format(case when german then 'Das ist eine Probe des Alarms um %s. Es ist nichts passiert.'
-                else 'This is a test of the alarm for %s. Nothing has happened.' end, name)
-            else format(case when german then '%s hätte sich bis %s melden sollen und hat es nicht getan.' else '%s should have checked in by %s and has not.' end, name, due) end;
+            when 'help' then format(millrace.in_language(language, '%s asked for help at %s.', '%s hat um %s um Hilfe gebeten.', 'وصل طلب مساعدة من %s في %s.'), name, due)
+            when 'drill' then format(millrace.in_language(language, 'This is a test of the alarm for %s. Nothing has happened.', 'Das ist eine Probe des Alarms um %s. Es ist nichts passiert.', 'هذه تجربة للإنذار الخاص بـ %s. لم يحدث شيء.'), name)
+            else format(millrace.in_language(language, '%s should have checked in by %s and has not.', '%s hätte sich bis %s melden sollen und hat es nicht getan.', 'كان تأكيد السلامة من %s منتظرًا حتى %s، ولم يصل.'), name, due) end;
         if a.late_by > interval '1 minute' then
-            body := body || format(case when german then ' Diese Nachricht kommt um %s zu spät.' else ' This message is late by %s.' end, date_trunc('second', a.late_by));
+            body := body || format(millrace.in_language(language, ' This message is late by %s.', ' Diese Nachricht kommt um %s zu spät.', ' تأخرت هذه الرسالة بمقدار %s.'), date_trunc('second', a.late_by));
         end if;
         if a.note is not null then
-            body := body || ' ' || format(case when german then 'Notiz: %s' else 'Note: %s' end, a.note);
+            body := body || ' ' || format(millrace.in_language(language, 'Note: %s', 'Notiz: %s', 'ملاحظة: %s'), a.note);
         end if;
         if stage = 'escalated' then
-            body := body || case when german then ' Es hat noch niemand geantwortet.' else ' Nobody has answered yet.' end;
+            body := body || millrace.in_language(language, ' Nobody has answered yet.', ' Es hat noch niemand geantwortet.', ' لم يجب أحد بعد.');
         end if;
-        body := body || case when a.cause = 'drill' then case when german then ' Bitte antworte, dass du sie bekommen hast.' else ' Please say that you got it.' end
-            else case when german then ' Bitte antworte, ob du dich kümmern kannst.' else ' Please say whether you can look after it.' end end;
+        body := body || case when a.cause = 'drill' then millrace.in_language(language, ' Please say that you got it.', ' Bitte antworte, dass du sie bekommen hast.', ' يرجى الرد بأنها وصلت.')
+            else millrace.in_language(language, ' Please say whether you can look after it.', ' Bitte antworte, ob du dich kümmern kannst.', ' يرجى الرد إن كان بإمكانكم متابعة الأمر.') end;
     when 'acknowledged' then
-        title := format(case when german then '%s kümmert sich um %s' else '%s looks after %s' end, contact, name);
-        body := format(case when german then '%s hat auf den Alarm um %s geantwortet.' else '%s has answered the alarm about %s.' end, contact, name);
+        title := format(millrace.in_language(language, '%s looks after %s', '%s kümmert sich um %s', 'رد من %s على إنذار %s'), contact, name);
+        body := format(millrace.in_language(language, '%s has answered the alarm about %s.', '%s hat auf den Alarm um %s geantwortet.', 'وصل رد من %s على الإنذار الخاص بـ %s.'), contact, name);
     when 'resolved' then
-        title := format(case when german then 'Der Alarm um %s ist vorbei' else 'The alarm about %s is over' end, name);
+        title := format(millrace.in_language(language, 'The alarm about %s is over', 'Der Alarm um %s ist vorbei', 'انتهى الإنذار الخاص بـ %s'), name);
         body := case a.resolution
-            when 'late_check_in' then format(case when german then '%s hat sich um %s gemeldet, zu spät.' else '%s has checked in late, at %s.' end, name,
+            when 'late_check_in' then format(millrace.in_language(language, '%s has checked in late, at %s.', '%s hat sich um %s gemeldet, zu spät.', 'وصل تأكيد السلامة من %s متأخرًا، في %s.'), name,
                 millrace.alarm_time(w.last_checked_in, zone))
-            when 'contact' then format(case when german then '%s sagt, dass %s in Sicherheit ist.' else '%s says that %s is safe.' end, contact, name)
-            when 'drill' then case when german then 'Die Probe ist vorbei.' else 'The test is over.' end
-            else case when german then 'Der Betreiber hat ihn beendet.' else 'It was ended by an operator.' end || coalesce(' ' || a.reason, '') end;
-        body := case when a.cause = 'drill' then case when german then 'Die Probe ist vorbei.' else 'The test is over.' end else body end;
+            when 'contact' then format(millrace.in_language(language, '%s says that %s is safe.', '%s sagt, dass %s in Sicherheit ist.', 'بحسب %s: %s بخير.'), contact, name)
+            when 'drill' then millrace.in_language(language, 'The test is over.', 'Die Probe ist vorbei.', 'انتهت التجربة.')
+            else millrace.in_language(language, 'It was ended by an operator.', 'Der Betreiber hat ihn beendet.', 'أنهاه مشغّل الخدمة.') || coalesce(' ' || a.reason, '') end;
+        body := case when a.cause = 'drill' then millrace.in_language(language, 'The test is over.', 'Die Probe ist vorbei.', 'انتهت التجربة.') else body end;
     else
         title := stage;
         body := stage;
@@ -118,6 +117,7 @@ declare
 begin
     return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
         when 'de' then jsonb_build_object('title', 'Bitte melde dich', 'body', format('Bitte melde dich bis %s, sonst erfahren es deine Kontakte.', due))
+        when 'ar' then jsonb_build_object('title', 'يرجى تأكيد السلامة', 'body', format('يرجى تأكيد السلامة حتى %s، وإلا فستُبلَّغ جهات الاتصال.', due))
         else jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts are told.', due)) end;
 end $$;
 
@@ -131,6 +131,8 @@ begin
     return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
         when 'de' then jsonb_build_object('title', format('%s nennt dich als Kontakt', name), 'body',
             format('%s fragt, ob du es erfahren willst, wenn %s sich nicht meldet. Bitte antworte mit Ja, Nein oder „Nie wieder fragen“.', name, name))
+        when 'ar' then jsonb_build_object('title', format('طلب من %s لتكون جهة اتصال', name), 'body',
+            format('السؤال من %s: هل تريد أن تُبلَّغ إذا لم يصل تأكيد السلامة؟ يرجى الرد بنعم أو لا أو «لا تسألوني مرة أخرى».', name))
         else jsonb_build_object('title', format('%s names you as a contact', name), 'body',
             format('%s asks whether you want to be told when they do not check in. Please say yes, no, or never ask me again.', name)) end;
 end $$;

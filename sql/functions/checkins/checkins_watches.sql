@@ -16,7 +16,7 @@ end $$;
 -- The new expiry. `at` is when an offline device took it: used if it lies between the last check-in and two minutes from now and is not
 -- older than a day; otherwise the check-in counts as of now, and says so in the feed. Never later than now: a clock that is ahead does
 -- not lengthen anything.
-create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
+create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null, place jsonb default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
@@ -33,6 +33,9 @@ begin
             case when found then 'wrong_state' else 'not_found' end);
     end if;
     t := millrace.now();                                   -- behind the lock: this decides
+    if check_in.place is not null then
+        perform millrace.place_keep(w.person, millrace.place_usable(check_in.place, t), t);
+    end if;
     e := least(check_in.at, t);
     if check_in.at is not null and not coalesce(
         check_in.at >= coalesce(w.last_checked_in, '-infinity') and check_in.at <= t + interval '2 minutes' and check_in.at >= t - interval '24 hours', false) then

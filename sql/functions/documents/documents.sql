@@ -323,6 +323,7 @@ language plpgsql volatile as $$
 declare
     d millrace.document;
     n bigint := 0;
+    nobody text := 'erased:' || gen_random_uuid();
 begin
     for d in select x.* from millrace.document x where x.owner = documents_erase_person.person order by x.id for no key update loop
         if d.status <> 'deleted' then
@@ -333,5 +334,10 @@ begin
     delete from millrace.document_change c where c.owner = documents_erase_person.person and c.change <> 'deleted';
     update millrace.document_change c set owner = null, lesson_id = null, data = c.data - 'lesson_id' where c.owner = documents_erase_person.person;
     update millrace.document x set owner = null, lesson_id = null where x.owner = documents_erase_person.person;
+    -- Where the person is its own tenant.
+    update millrace.document x set tenant = null where x.tenant = documents_erase_person.person and x.status = 'deleted';
+    update millrace.document_change c set tenant = null, data = c.data - 'tenant' where c.tenant = documents_erase_person.person;
+    update millrace.upload u set tenant = nobody where u.tenant = documents_erase_person.person;
+    update millrace.blob_grant g set tenant = nobody where g.tenant = documents_erase_person.person;
     return n;
 end $$;

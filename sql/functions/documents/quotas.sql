@@ -78,15 +78,20 @@ begin
         select coalesce(avg(p.cpu_ms) / 1000.0, 10) from millrace.document_page p where p.document = d.id and p.status in ('done', 'failed') and p.cpu_ms > 0) <= 0;
 end $$;
 
--- allowed null: no bound any more. What has been used so far counts.
+create or replace function millrace.quota_names() returns text[]
+language sql immutable parallel safe as $$
+    select array['documents', 'pages', 'bytes', 'cpu_seconds', 'messages', 'lessons']
+$$;
+
+-- allowed null: no bound any more but that of the tenant's plan. What has been used so far counts.
 create or replace function millrace.quota_set(tenant text, name text, allowed bigint, period text default 'month', caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if quota_set.tenant is null or length(quota_set.tenant) not between 1 and 128 or quota_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is missing, too long, or has control characters', 'tenant', 'Give 1 to 128 characters.');
     end if;
-    if coalesce(quota_set.name, '') not in ('documents', 'pages', 'bytes', 'cpu_seconds', 'messages', 'lessons') then
-        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', 'Give documents, pages, bytes, cpu_seconds, messages or lessons.');
+    if coalesce(quota_set.name, '') <> all (millrace.quota_names()) then
+        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', format('Give one of %s.', array_to_string(millrace.quota_names(), ', ')));
     end if;
     if quota_set.allowed < 0 then
         perform millrace.refuse('a quota must be 0 or more', 'allowed', 'Give a number, or null for no bound.');
@@ -94,11 +99,14 @@ begin
     if coalesce(quota_set.period, '') not in ('day', 'week', 'month', 'year') then
         perform millrace.refuse(format('the period %L is unknown', left(quota_set.period, 60)), 'period', 'Give day, week, month or year.');
     end if;
-    insert into millrace.quota as q (tenant, name, allowed, period, since, used, warned)
-    values (quota_set.tenant, quota_set.name, quota_set.allowed, quota_set.period, millrace.quota_since(quota_set.period), 0, 0)
+    insert into millrace.quota as q (tenant, name, allowed, period, since, used, warned, by_hand)
+    values (quota_set.tenant, quota_set.name, quota_set.allowed, quota_set.period, millrace.quota_since(quota_set.period), 0, 0, quota_set.allowed is not null)
         on conflict on constraint quota_pkey do update
-       set allowed = excluded.allowed, warned = 0, period = excluded.period,
+       set allowed = excluded.allowed, warned = 0, period = excluded.period, by_hand = excluded.by_hand,
            since = case when q.period = excluded.period then q.since else excluded.since end;
+    if quota_set.allowed is null and exists (select from millrace.subscription_account a where a.account = quota_set.tenant) then
+        perform millrace.subscription_apply(quota_set.tenant);
+    end if;
     perform millrace.audited('quota.set', quota_set.tenant, jsonb_build_object('name', quota_set.name, 'allowed', quota_set.allowed, 'period', quota_set.period), caller => quota_set.caller);
     return true;
 end $$;

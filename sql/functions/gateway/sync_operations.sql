@@ -27,7 +27,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('quest_complete', false, true, 'quest', '{family,day}', true, '{}', false),
         ('quest_undo', false, false, 'quest', '{family,day}', true, '{}', false),
         ('notice_preferences', false, false, 'preferences', '{}', true, '{}', false),
-        ('person_profile', false, false, 'profile', '{}', false, '{display_name,locale,zone,reminder_hour}', false),
+        ('person_profile', false, false, 'profile', '{}', false, '{display_name,locale,zone,reminder_hour,avatar,map}', false),
         ('device_add', false, false, 'device', '{token}', true, '{}', false),
         ('device_remove', false, false, 'device', '{token}', true, '{}', false),
         ('own_notice_schedule', false, false, 'own_notice', '{key}', true, '{at}', false),

@@ -477,12 +477,12 @@ begin
         the_job := millrace.mail_enqueue(the_kind, the_id, the_priority, the_purpose, case when scheduled > t then scheduled end, the_tenant, caller => mail_put.caller);
     end if;
     insert into millrace.mail (id, kind, status, job, direct, template, locale, priority, purpose, on_unknown, fallback, receipt, tenant, owner, sender, domains, created_at,
-        scheduled_at, expires_at, changed_at, digest)
+        scheduled_at, expires_at, changed_at, digest, person)
     values (the_id, the_kind, case when scheduled > t then 'scheduled' else 'queued' end, the_job, the_job is not null and not is_new, args ->> 'template',
         coalesce(args ->> 'locale', case when args ? 'template' then millrace.locale_of(reader) end),
         the_priority, the_purpose, coalesce(args ->> 'on_unknown', 'park'), coalesce(args ->> 'token_from', 'app') <> 'supabase',
         coalesce((args ->> 'receipt')::boolean, false),
-        the_tenant, the_owner, the_sender, array(select distinct split_part(e, '@', 2) from unnest(everybody) e), t, scheduled, expires, t, the_digest)
+        the_tenant, the_owner, the_sender, array(select distinct split_part(e, '@', 2) from unnest(everybody) e), t, scheduled, expires, t, the_digest, coalesce(reader, left(given ->> 'user_id', 128)))
         on conflict do nothing;
     if not found then
         select m.owner, m.digest, m.tenant into old from millrace.mail m where m.id = the_id;

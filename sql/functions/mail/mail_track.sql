@@ -194,27 +194,12 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     update millrace.mail m set changed_at = millrace.now() where m.id = any (messages::uuid[])
 $$;
 
--- A person is erased: contents and addresses everywhere. What stays says that something was sent, and not what or to whom; a suppressed
--- address stays suppressed by its hash.
-create or replace function millrace.mail_erase(address text, caller millrace.caller_name default current_user) returns jsonb
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+-- Nothing stays of what these messages said, and to whom; what had not been sent is not sent. The caller has locked them.
+create or replace function millrace.mail_forget(ids uuid[], jobs bigint[]) returns void
+language plpgsql volatile as $$
 declare
-    bare text := millrace.mail_bare(address);
-    ids uuid[];
-    jobs bigint[];
-    notes int; others int; hashes int;
     one record;
 begin
-    perform millrace.mail_check_mailbox(address, 'address');
-    ids := array(select c.message from millrace.mail_content c where c.addresses @> array[bare] or millrace.mail_bare(c.reply_to) = bare
-                   or lower(concat_ws(' ', c.subject, c.body_text, c.body_html, c.data::text, c.headers::text, c.tags::text)) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%'
-                 union select x.message from millrace.mail_note x where x.recipient = bare and x.message is not null);
-    perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
-    -- Jobs that were enqueued with the arguments themselves, taken yet or not.
-    jobs := array(select m.job from millrace.mail m where m.id = any (ids) and m.job is not null
-                  union select j.id from millrace.job j join millrace.kind k on k.id = j.kind
-                   where k.name like 'mail.%' and not j.args ? 'message'
-                     and lower(j.args::text) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%');
     perform millrace.mail_raise(m.id, 'cancelled', 'cancelled', 'it was erased') from millrace.mail m
      where m.id = any (ids) and m.batch is null and m.status in ('scheduled', 'queued', 'sending');
     perform millrace.cancel_now(m.job) from millrace.mail m where m.id = any (ids) and m.status = 'cancelled' and m.job is not null;
@@ -235,6 +220,47 @@ begin
     end loop;
     delete from millrace.mail_content c where c.message = any (ids);
     update millrace.mail m set error = null, domains = '{}', sender = null where m.id = any (ids);
+    update millrace.mail_note x set recipient = null, data = '{}' where x.message = any (ids);
+end $$;
+
+-- Joins in person_erase: messages that the person was said to read, and those that told others of it. Others are found by an address: mail_erase.
+create or replace function millrace.mails_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    ids uuid[] := array(
+        select m.id from millrace.mail m where m.person = mails_erase_person.person
+        union select n.mail from millrace.notice n where n.mail is not null and n.data ->> 'person' = mails_erase_person.person);
+    jobs bigint[];
+begin
+    perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
+    jobs := array(select m.job from millrace.mail m where m.id = any (ids) and m.job is not null);
+    perform millrace.mail_forget(ids, jobs);
+    update millrace.mail m set person = null where m.id = any (ids);
+    perform millrace.mail_changed(i, 'erased') from unnest(ids) i;
+    return cardinality(ids);
+end $$;
+
+-- A person is erased: contents and addresses everywhere. What stays says that something was sent, and not what or to whom; a suppressed
+-- address stays suppressed by its hash.
+create or replace function millrace.mail_erase(address text, caller millrace.caller_name default current_user) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    bare text := millrace.mail_bare(address);
+    ids uuid[];
+    jobs bigint[];
+    notes int; others int; hashes int;
+begin
+    perform millrace.mail_check_mailbox(address, 'address');
+    ids := array(select c.message from millrace.mail_content c where c.addresses @> array[bare] or millrace.mail_bare(c.reply_to) = bare
+                   or lower(concat_ws(' ', c.subject, c.body_text, c.body_html, c.data::text, c.headers::text, c.tags::text)) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%'
+                 union select x.message from millrace.mail_note x where x.recipient = bare and x.message is not null);
+    perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
+    -- Jobs that were enqueued with the arguments themselves, taken yet or not.
+    jobs := array(select m.job from millrace.mail m where m.id = any (ids) and m.job is not null
+                  union select j.id from millrace.job j join millrace.kind k on k.id = j.kind
+                   where k.name like 'mail.%' and not j.args ? 'message'
+                     and lower(j.args::text) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%');
+    perform millrace.mail_forget(ids, jobs);
     update millrace.mail m set sender = null where millrace.mail_bare(m.sender) = bare;
     update millrace.mail_note x set recipient = null, data = '{}' where x.message = any (ids) or x.recipient = bare;
     get diagnostics notes = row_count;

@@ -145,6 +145,9 @@ declare
 begin
     delete from millrace.notice y where y.person = notices_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
+    -- Others' notices that name it.
+    update millrace.notice y set data = y.data - array['person', 'name'] where y.data ->> 'person' = notices_erase_person.person;
+    get diagnostics n = row_count; gone := gone + n;
     delete from millrace.device d where d.person = notices_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.notice_preference p where p.person = notices_erase_person.person;

@@ -171,10 +171,12 @@ begin
     perform millrace.signals_expire();
     perform millrace.documents_expire();
     perform millrace.checkins_expire();
+    perform millrace.places_expire();
     perform millrace.notices_expire();
     perform millrace.people_expire();
     perform millrace.chat_expire();
     perform millrace.webhook_tidy();
+    perform millrace.subscriptions_expire();
     perform millrace.operations_expire();
     perform millrace.audit_expire();
     perform millrace.gateway_expire();

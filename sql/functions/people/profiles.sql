@@ -3,7 +3,7 @@
 -- null leaves a value as it is, and an empty text clears it.
 create or replace function millrace.person_profile(
     person text, display_name text default null, locale text default null, zone text default null, actor text default null,
-    reminder_hour int default null, caller millrace.caller_name default current_user
+    reminder_hour int default null, avatar text default null, map text default null, caller millrace.caller_name default current_user
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -28,20 +28,60 @@ begin
     if person_profile.reminder_hour not between -1 and 23 then
         perform millrace.refuse('the reminder_hour is out of range', 'reminder_hour', 'Give 0 to 23, -1 for the default hour, or null to leave it as it is.');
     end if;
-    insert into millrace.profile as p (person, display_name, locale, zone, reminder_hour, changed_at)
+    if person_profile.avatar !~ '^(|blob:[0-9a-f]{64}|https://[!-~]+)$' or length(person_profile.avatar) > millrace.most('avatar') then
+        perform millrace.refuse('the avatar is malformed', 'avatar', 'Give blob: and the hash of a blob, an address that begins with https://, null to leave it as it is, or an empty text to clear it.');
+    end if;
+    if person_profile.map not in ('', 'geo', 'osm', 'apple', 'google') then
+        perform millrace.refuse(format('the map %L is unknown', left(person_profile.map, 60)), 'map', 'Give geo (an app of the device), osm, apple or google, null to leave it as it is, or an empty text to clear it.');
+    end if;
+    insert into millrace.profile as p (person, display_name, locale, zone, reminder_hour, avatar, map, changed_at)
     values (person_profile.person, nullif(btrim(person_profile.display_name), ''), nullif(person_profile.locale, ''), nullif(person_profile.zone, ''),
-            nullif(person_profile.reminder_hour, -1), millrace.now())
+            nullif(person_profile.reminder_hour, -1), nullif(person_profile.avatar, ''), nullif(person_profile.map, ''), millrace.now())
         on conflict (person) do update
        set display_name = case when person_profile.display_name is null then p.display_name else excluded.display_name end,
            locale = case when person_profile.locale is null then p.locale else excluded.locale end,
            zone = case when person_profile.zone is null then p.zone else excluded.zone end,
            reminder_hour = case when person_profile.reminder_hour is null then p.reminder_hour else excluded.reminder_hour end,
+           avatar = case when person_profile.avatar is null then p.avatar else excluded.avatar end,
+           map = case when person_profile.map is null then p.map else excluded.map end,
            changed_at = excluded.changed_at;
     if person_profile.reminder_hour is not null then
         perform millrace.reminder_move(person_profile.person, millrace.now());
     end if;
     return true;
 end $$;
+
+-- A person's profile and what it has said of notices, in one answer. Members of its family, and those whose contact it has agreed to be or who have agreed
+-- to be its own, see the name and the picture alone.
+create or replace function millrace.person_show(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.actor_of(person_show.actor, caller => person_show.caller);
+    p millrace.profile;
+    n millrace.notice_preference;
+    shown jsonb;
+begin
+    perform millrace.quest_name(person_show.person, 'person');
+    if me <> person_show.person and not millrace.person_knows(me, person_show.person) then
+        perform millrace.refuse('only the person itself, its family and its contacts see this', 'actor', 'Act as one of them.', '42501', 'permission');
+    end if;
+    select * into p from millrace.profile x where x.person = person_show.person;
+    select * into n from millrace.notice_preference x where x.person = person_show.person;
+    shown := jsonb_build_object('person', person_show.person, 'display_name', p.display_name, 'avatar', p.avatar);
+    if me <> person_show.person then
+        return shown;
+    end if;
+    return shown || jsonb_build_object('locale', p.locale, 'zone', p.zone, 'reminder_hour', p.reminder_hour, 'map', p.map,
+        'notices', case when n.person is not null then jsonb_build_object('zone', n.zone, 'quiet_from', n.quiet_from, 'quiet_to', n.quiet_to, 'channels', n.channels, 'locale', n.locale) end);
+end $$;
+
+-- In one family, or one is the other's contact and has agreed.
+create or replace function millrace.person_knows(me text, other text) returns boolean
+language sql stable as $$
+    select exists (select from millrace.family_member a join millrace.family_member b on b.family = a.family where a.person = me and b.person = other)
+        or millrace.contact_account(other, me) is not null or millrace.contact_account(me, other) is not null
+$$;
 
 create or replace function millrace.display_name(the_person text) returns text
 language sql stable as $$
@@ -97,7 +137,12 @@ $$;
 -- Of the languages that the check-ins' words are written in.
 create or replace function millrace.words_language(the_locale text) returns text
 language sql immutable as $$
-    select case when lower(split_part(the_locale, '-', 1)) = 'de' then 'de' else 'en' end
+    select case when lower(split_part(the_locale, '-', 1)) in ('ar', 'de') then lower(split_part(the_locale, '-', 1)) else 'en' end
+$$;
+
+create or replace function millrace.in_language(language text, english text, german text, arabic text) returns text
+language sql immutable as $$
+    select case language when 'de' then german when 'ar' then arabic else english end
 $$;
 
 create or replace function millrace.alarm_language(the_person text, reader text) returns text
@@ -108,6 +153,13 @@ $$;
 create or replace function millrace.alarm_zone(the_person text, reader text) returns text
 language sql stable as $$
     select coalesce(millrace.zone_of(millrace.contact_account(the_person, reader)), (select w.zone from millrace.watch w where w.person = the_person), 'UTC')
+$$;
+
+-- The map that links to places open for a reader.
+create or replace function millrace.alarm_map(the_person text, reader text) returns text
+language sql stable as $$
+    select coalesce((select p.map from millrace.profile p where p.person = millrace.contact_account(the_person, reader)),
+                    (select p.map from millrace.profile p where p.person = the_person), 'osm')
 $$;
 
 -- Whose profile a mail goes by; null: nobody's. `the_person` is said to be the reader, by somebody who may act for it: with claims only the

@@ -170,6 +170,7 @@ begin
             '42501', 'permission');
     end if;
     return jsonb_build_object(
+        'mail', millrace.mails_erase_person(person_erase.person),     -- before the alarms and notices that it told of
         'approvals', millrace.approvals_erase_person(person_erase.person),
         'checkins', millrace.checkins_erase_person(person_erase.person),
         'chat', millrace.chat_erase_person(person_erase.person),
@@ -178,8 +179,9 @@ begin
         'events', millrace.events_erase_person(person_erase.person),
         'gateway', millrace.gateway_erase_person(person_erase.person),
         'notices', millrace.notices_erase_person(person_erase.person),
-        'quests', millrace.quests_erase_person(person_erase.person))
-        || jsonb_build_object('feed', millrace.feed_erase_person(person_erase.person));
+        'quests', millrace.quests_erase_person(person_erase.person),
+        'subscriptions', millrace.subscriptions_erase_person(person_erase.person))
+        || jsonb_build_object('feed', millrace.feed_erase_person(person_erase.person), 'jobs', millrace.jobs_erase_person(person_erase.person));
 end $$;
 
 create or replace view millrace.families as

@@ -233,7 +233,7 @@ create or replace function millrace.events_erase_person(person text) returns big
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     ids uuid[] := array(select e.id from millrace.event e
-                         where events_erase_person.person in (e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id'));
+                         where events_erase_person.person in (e.tenant, e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id'));
 begin
     delete from millrace.webhook_delivery d where d.event = any (ids);
     delete from millrace.event_fresh f where f.id = any (ids);

@@ -1,42 +1,46 @@
 /// The words of the page of a question.
 extension PageWords {
-    var question: String { isGerman ? "Frage" : "Question" }
+    var question: String { say("Question", "Frage", "سؤال") }
     func isAsked(_ name: String, by kind: String) -> String {
-        isGerman ? "\(name), \(kind) bittet um deine Antwort." : "\(name), \(kind) asks for your answer."
+        say(
+            "\(name), \(kind) asks for your answer.", "\(name), \(kind) bittet um deine Antwort.",
+            "\(name)، \(kind) يطلب ردك.")
     }
 
-    var job: String { isGerman ? "Auftrag" : "Job" }
-    var tenant: String { isGerman ? "Mandant" : "Tenant" }
-    var since: String { isGerman ? "Gefragt seit" : "Asked since" }
-    var until: String { isGerman ? "Antwort bis" : "Answer by" }
-    var subject: String { isGerman ? "Worum es geht" : "What it is about" }
-    var comment: String { isGerman ? "Bemerkung (wenn du magst)" : "Comment (if you like)" }
-    var yes: String { isGerman ? "Ja" : "Yes" }
+    var job: String { say("Job", "Auftrag", "مهمة") }
+    var tenant: String { say("Tenant", "Mandant", "الجهة") }
+    var since: String { say("Asked since", "Gefragt seit", "مطروح منذ") }
+    var until: String { say("Answer by", "Antwort bis", "الرد حتى") }
+    var subject: String { say("What it is about", "Worum es geht", "الموضوع") }
+    var comment: String { say("Comment (if you like)", "Bemerkung (wenn du magst)", "تعليق (إن أردت)") }
+    var yes: String { say("Yes", "Ja", "نعم") }
 
     func answer(_ approved: Bool, by name: String, at time: String) -> String {
         let answer = approved ? yes : no
-        return isGerman
-            ? "Beantwortet mit „\(answer)“ von \(name), \(time)."
-            : "Answered with “\(answer)” by \(name), \(time)."
+        return say(
+            "Answered with “\(answer)” by \(name), \(time).", "Beantwortet mit „\(answer)“ von \(name), \(time).",
+            "رد \(name) بـ «\(answer)»، \(time).")
     }
     var earlierAnswerCounts: String {
-        isGerman
-            ? "Diese Frage war schon beantwortet. Es gilt die erste Antwort:"
-            : "This question had been answered before. The first answer counts:"
+        say(
+            "This question had been answered before. The first answer counts:",
+            "Diese Frage war schon beantwortet. Es gilt die erste Antwort:",
+            "سبق الرد على هذا السؤال. الرد الأول هو المعتمد:")
     }
     func tooLate(_ time: String) -> String {
-        isGerman
-            ? "Die Zeit für eine Antwort war um, \(time). Es hat niemand geantwortet, und es geht ohne Antwort weiter."
-            : "The time for an answer was over, \(time). Nobody had answered, and work goes on without an answer."
+        say(
+            "The time for an answer was over, \(time). Nobody had answered, and work goes on without an answer.",
+            "Die Zeit für eine Antwort war um, \(time). Es hat niemand geantwortet, und es geht ohne Antwort weiter.",
+            "انتهى وقت الرد، \(time). لم يرد أحد، ويستمر العمل بلا رد.")
     }
     var noLongerAsked: String {
-        isGerman
-            ? "Es wird keine Antwort mehr gebraucht: Der Auftrag ist beendet."
-            : "No answer is needed any more: the job has ended."
+        say(
+            "No answer is needed any more: the job has ended.",
+            "Es wird keine Antwort mehr gebraucht: Der Auftrag ist beendet.", "لم يعد الرد مطلوبًا: انتهت المهمة.")
     }
     var commentTooLong: String {
-        isGerman
-            ? "Die Bemerkung ist zu lang. Es gehen höchstens 500 Zeichen."
-            : "The comment is too long. It may have 500 characters at most."
+        say(
+            "The comment is too long. It may have 500 characters at most.",
+            "Die Bemerkung ist zu lang. Es gehen höchstens 500 Zeichen.", "التعليق طويل جدًا. الحد الأقصى 500 حرف.")
     }
 }

@@ -1,7 +1,7 @@
 package import JSON
 package import Listeners
 
-/// The pages behind a contact's signed link, for a phone and without script. In English or German, as the reader's profile says.
+/// The pages behind a contact's signed link, for a phone and without script. In English, German or Arabic, as the reader's profile says.
 package enum AlarmPage {
     /// Asks once more: an answer by mistake would end the alarm for everybody.
     static let asksWhetherSafe = "ask_safe"
@@ -11,6 +11,7 @@ package enum AlarmPage {
     package static func alarm(_ facts: JSONValue) -> Response {
         let words = PageWords(facts)
         var body = "<h1>\(escaped(facts["title"]?.text ?? ""))</h1><p>\(escaped(facts["body"]?.text ?? ""))</p>"
+        if let place = AlarmPlace(facts["place"]) { body += place.html(words) }
         if case .array(let answers)? = facts["answers"], !answers.isEmpty {
             body += "<h2>\(words.answersSoFar)</h2><ul>"
             for one in answers {

@@ -25,8 +25,8 @@ enum LinkPage {
         dl { margin: 0 }
         dt { font-weight: 600 }
         dd { margin: 0 0 .5rem; white-space: pre-line }
-        dd dl, dd ol { margin: 0; padding-left: 1rem; border-left: 2px solid var(--line) }
-        dd ol, li dl { padding-left: 1.5rem }
+        dd dl, dd ol { margin: 0; padding-inline-start: 1rem; border-inline-start: 2px solid var(--line) }
+        dd ol, li dl { padding-inline-start: 1.5rem }
         textarea { display: block; width: 100%; min-height: 6rem; padding: .5rem; border: 1px solid var(--line);
             border-radius: 10px; background: var(--paper); color: var(--ink); font: inherit }
 
@@ -34,7 +34,7 @@ enum LinkPage {
 
     static func html(_ title: String, _ body: String, _ words: PageWords, status: Int = 200) -> Response {
         var response = Response.text(
-            "<!doctype html><html lang=\"\(words.language)\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+            "<!doctype html><html lang=\"\(words.language)\" dir=\"\(words.direction)\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
                 + "<title>\(title)</title><link rel=\"stylesheet\" href=\"\(stylesheet.name)\"><body>\(body)</body></html>",
             status: status, type: "text/html; charset=utf-8")
         response.headers.append(

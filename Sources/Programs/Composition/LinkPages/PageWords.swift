@@ -1,11 +1,15 @@
 import JSON
 
-/// The words of the pages behind signed links. Languages that are not here get English.
+/// The words of the pages behind signed links, in English, German and Arabic. Other languages get English.
 struct PageWords {
-    let isGerman: Bool
+    /// One of `languages`.
+    let language: String
+
+    static let languages = ["en", "de", "ar"]
 
     init(_ facts: JSONValue?) {
-        isGerman = facts?["language"]?.text == "de"
+        let said = facts?["language"]?.text ?? ""
+        language = Self.languages.contains(said) ? said : "en"
     }
 
     /// In the reader's own language if that is known, else in what the browser asks for.
@@ -15,7 +19,7 @@ struct PageWords {
 
     /// For a reader of whom nothing is known but what the browser asks for (`Accept-Language`).
     init(accepting languages: String?) {
-        isGerman = Self.preferred(among: ["en", "de"], by: languages ?? "") == "de"
+        language = Self.preferred(among: Self.languages, by: languages ?? "")
     }
 
     /// The offered language with the highest weight; the first offered where none is asked for. Of equal weights the earlier one counts.
@@ -32,73 +36,92 @@ struct PageWords {
         return best.language
     }
 
-    var language: String { isGerman ? "de" : "en" }
-    var alarm: String { isGerman ? "Alarm" : "Alarm" }
-    var test: String { isGerman ? "Probe eines Alarms" : "Test of an alarm" }
-    var answersSoFar: String { isGerman ? "Antworten bisher" : "Answers so far" }
-    var yourAnswer: String { isGerman ? "Deine Antwort" : "Your answer" }
+    /// Which way it is written.
+    var direction: String { language == "ar" ? "rtl" : "ltr" }
+
+    func say(_ english: String, _ german: String, _ arabic: String) -> String {
+        switch language {
+        case "de": german
+        case "ar": arabic
+        default: english
+        }
+    }
+
+    var alarm: String { say("Alarm", "Alarm", "إنذار") }
+    var test: String { say("Test of an alarm", "Probe eines Alarms", "تجربة إنذار") }
+    var answersSoFar: String { say("Answers so far", "Antworten bisher", "الردود حتى الآن") }
+    var yourAnswer: String { say("Your answer", "Deine Antwort", "ردك") }
+
+    var place: String { say("Place", "Ort", "المكان") }
+    var openMap: String { say("Show on a map", "Auf einer Karte zeigen", "العرض على الخريطة") }
 
     func label(_ answer: String) -> String {
         switch answer {
-        case "on_my_way": isGerman ? "Ich bin unterwegs" : "I am on my way"
-        case "acknowledged": isGerman ? "Ich kümmere mich" : "I look after it"
-        case "cannot": isGerman ? "Ich kann nicht" : "I cannot"
-        case "safe": isGerman ? "Alles in Ordnung" : "They are safe"
+        case "on_my_way": say("I am on my way", "Ich bin unterwegs", "أنا في الطريق")
+        case "acknowledged": say("I look after it", "Ich kümmere mich", "سأتولى الأمر")
+        case "cannot": say("I cannot", "Ich kann nicht", "لا أستطيع")
+        case "safe": say("They are safe", "Alles in Ordnung", "الشخص بخير")
         default: ""
         }
     }
 
-    var isItTrue: String { isGerman ? "Ist wirklich alles in Ordnung?" : "Are they really safe?" }
+    var isItTrue: String { say("Are they really safe?", "Ist wirklich alles in Ordnung?", "هل الشخص بخير فعلًا؟") }
     var thenItEnds: String {
-        isGerman
-            ? "Damit endet der Alarm für alle. Antworte nur so, wenn du es sicher weißt."
-            : "This ends the alarm for everybody. Say so only if you know it."
+        say(
+            "This ends the alarm for everybody. Say so only if you know it.",
+            "Damit endet der Alarm für alle. Antworte nur so, wenn du es sicher weißt.",
+            "بهذا ينتهي الإنذار للجميع. اختر هذا الرد فقط إذا كنت متأكدًا.")
     }
-    var yesSafe: String { isGerman ? "Ja, alles in Ordnung" : "Yes, they are safe" }
-    var back: String { isGerman ? "Zurück" : "Back" }
+    var yesSafe: String { say("Yes, they are safe", "Ja, alles in Ordnung", "نعم، الشخص بخير") }
+    var back: String { say("Back", "Zurück", "رجوع") }
 
-    var beingAContact: String { isGerman ? "Kontakt sein" : "Being a contact" }
+    var beingAContact: String { say("Being a contact", "Kontakt sein", "جهة اتصال") }
     func beingAContact(of person: String) -> String {
-        isGerman ? "Kontakt von \(person) sein" : "Being a contact of \(person)"
+        say("Being a contact of \(person)", "Kontakt von \(person) sein", "جهة اتصال لـ \(person)")
     }
     func asks(_ person: String) -> String {
-        isGerman
-            ? "\(person) möchte dich als Kontakt nennen, der erfährt, wenn eine Meldung ausbleibt."
-            : "\(person) asks to name you as somebody to be told when they miss a check-in."
+        say(
+            "\(person) asks to name you as somebody to be told when they miss a check-in.",
+            "\(person) möchte dich als Kontakt nennen, der erfährt, wenn eine Meldung ausbleibt.",
+            "السؤال من \(person): هل تريد أن تُبلَّغ إذا لم يصل تأكيد السلامة؟")
     }
     var saidYes: String {
-        isGerman
-            ? "Du hast ja gesagt. Hier kannst du es jederzeit ändern."
-            : "You have said yes. You can change your mind here at any time."
+        say(
+            "You have said yes. You can change your mind here at any time.",
+            "Du hast ja gesagt. Hier kannst du es jederzeit ändern.", "كان ردك نعم. يمكنك تغييره هنا في أي وقت.")
     }
     var saidNo: String {
-        isGerman
-            ? "Du hast nein gesagt. Hier kannst du es jederzeit ändern."
-            : "You have said no. You can change your mind here at any time."
+        say(
+            "You have said no. You can change your mind here at any time.",
+            "Du hast nein gesagt. Hier kannst du es jederzeit ändern.", "كان ردك لا. يمكنك تغييره هنا في أي وقت.")
     }
-    var yesTellMe: String { isGerman ? "Ja, sagt mir Bescheid" : "Yes, tell me" }
-    var no: String { isGerman ? "Nein" : "No" }
-    var never: String { isGerman ? "Nie wieder" : "Never again" }
-    var neverAgain: String { isGerman ? "Nie wieder fragen, egal für wen" : "Never ask me again, for anybody" }
+    var yesTellMe: String { say("Yes, tell me", "Ja, sagt mir Bescheid", "نعم، أبلغوني") }
+    var no: String { say("No", "Nein", "لا") }
+    var never: String { say("Never again", "Nie wieder", "لا مرة أخرى") }
+    var neverAgain: String {
+        say("Never ask me again, for anybody", "Nie wieder fragen, egal für wen", "لا تسألوني مرة أخرى، من أجل أي شخص")
+    }
     var nobodyCanAsk: String {
-        isGerman
-            ? "Hier kann dich niemand mehr fragen, und was du zugesagt hattest, ist beendet. Wenn du es dir anders überlegst, schreib dem Betreiber dieses Dienstes."
-            : "Nobody can ask you here any more, and what you had agreed to has ended. If you change your mind, write to those who run this service."
+        say(
+            "Nobody can ask you here any more, and what you had agreed to has ended. If you change your mind, write to those who run this service.",
+            "Hier kann dich niemand mehr fragen, und was du zugesagt hattest, ist beendet. Wenn du es dir anders überlegst, schreib dem Betreiber dieses Dienstes.",
+            "لا يمكن لأحد أن يسألك هنا بعد الآن، وانتهى كل ما وافقت عليه. إذا غيّرت رأيك فاكتب إلى مشغّل هذه الخدمة.")
     }
     var questionIsOver: String {
-        isGerman
-            ? "Diese Frage ist nicht mehr offen: Du bist kein Kontakt mehr."
-            : "This question is no longer open: you are not named as a contact."
+        say(
+            "This question is no longer open: you are not named as a contact.",
+            "Diese Frage ist nicht mehr offen: Du bist kein Kontakt mehr.",
+            "لم يعد هذا السؤال مطروحًا: لم تعد جهة اتصال.")
     }
 
-    var unknownLink: String { isGerman ? "Unbekannter Link" : "Unknown link" }
+    var unknownLink: String { say("Unknown link", "Unbekannter Link", "رابط غير معروف") }
     var notOurs: String {
-        isGerman
-            ? "Dieser Link ist nicht von uns, oder er gilt nicht mehr."
-            : "This link is not one of ours, or it is no longer valid."
+        say(
+            "This link is not one of ours, or it is no longer valid.",
+            "Dieser Link ist nicht von uns, oder er gilt nicht mehr.", "هذا الرابط ليس من روابطنا، أو لم يعد صالحًا.")
     }
-    var unknownAnswer: String { isGerman ? "Unbekannte Antwort" : "Unknown answer" }
+    var unknownAnswer: String { say("Unknown answer", "Unbekannte Antwort", "رد غير معروف") }
     var noAnswerOfOurs: String {
-        isGerman ? "Diese Antwort kennen wir nicht." : "We do not know this answer."
+        say("We do not know this answer.", "Diese Antwort kennen wir nicht.", "لا نعرف هذا الرد.")
     }
 }

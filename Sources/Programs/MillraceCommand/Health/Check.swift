@@ -19,6 +19,7 @@ enum Subject: String, Sendable, CaseIterable {
     case limits
     case encryptionKeys = "encryption keys"
     case webhooks
+    case subscriptions
     case providers
     case documents
     case sandbox

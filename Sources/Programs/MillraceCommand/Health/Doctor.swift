@@ -4,6 +4,7 @@ import Encryption
 import FoundationEssentials
 import Postgres
 import Queues
+import Subscriptions
 import Supervision
 import Webhooks
 
@@ -79,6 +80,12 @@ struct Doctor {
                 Self.judge(
                     try await WebhookAdmin.state(on: connection, deadline: .seconds(10)),
                     keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
+            })
+        checks.append(
+            await look(.subscriptions) { () throws(PostgresError) in
+                Self.judge(
+                    try await SubscriptionAdmin.state(on: connection, deadline: .seconds(5)),
+                    hears: invocation.settings.storesHeard)
             })
         return checks
     }

@@ -100,6 +100,8 @@ package enum Verbs {
         .checkinsBlock,
         .noticesList, .noticesShow, .noticesSend, .noticesCancel,
         .devicesList, .devicesRemove,
+        .subscriptionsList, .subscriptionsShow, .subscriptionsSet, .subscriptionsLink,
+        .subscriptionsPlansList, .subscriptionsPlansSet, .subscriptionsPlansRemove,
         .keysGenerate,
         .keysList,
         .keysRotate,
@@ -136,6 +138,7 @@ package enum Verbs {
         "checkins": "Look at watches and alarms, and act for those who cannot",
         "notices": "Look at what people are told, tell them something, and call it off",
         "devices": "Look at the devices that get pushes, and forget one",
+        "subscriptions": "See what customers have bought, and make the plans",
         "keys": "Make encryption keys, see which are needed, and replace them",
     ]
 }

@@ -1,0 +1,152 @@
+package import Postgres
+
+/// The operators' side of subscriptions, and what a worker runs.
+package enum SubscriptionAdmin {
+    package static let kind = "subscriptions.due"
+    package static let queue = "subscriptions"
+
+    /// What cannot do its work, for doctor.
+    package struct State: Sendable, Equatable {
+        /// Those that a plan names products of.
+        package var stores: [String] = []
+        package var unowned = 0
+        package var unplanned = 0
+        package var late = 0
+
+        package init() {}
+    }
+
+    package struct Filter: Sendable {
+        package var state: String?
+        package var plan: String?
+        package var account: String?
+        package var after: String?
+        package var page = 50
+
+        package init() {}
+    }
+
+    /// What a plan is to be; nil leaves a value as it is.
+    package struct Plan: Sendable {
+        package var name: String
+        /// A JSON object.
+        package var quotas: String?
+        package var rank: Int?
+        package var products: [String]?
+        package var period: String?
+        package var graceSeconds: Int?
+        package var noticeSeconds: Int?
+        package var title: String?
+        package var isDefault: Bool?
+
+        package init(name: String) { self.name = name }
+    }
+
+    /// As JSON.
+    package static func list(_ filter: Filter, on connection: Connection) async throws(PostgresError) -> [[UInt8]] {
+        try await connection.query(
+            "select millrace.subscription_list($1, $2, $3, $4::uuid, $5)",
+            [
+                .text(filter.state), .text(filter.plan), .text(filter.account), .text(filter.after),
+                .int4(Int32(clamping: filter.page)),
+            ]
+        ) { row throws(PostgresError) in try row.json(0) }
+    }
+
+    package static func show(_ id: String, on connection: Connection) async throws(PostgresError) -> [UInt8] {
+        try await one("select millrace.subscription_show($1::uuid)", [.text(id)], on: connection)
+    }
+
+    package static func plans(on connection: Connection) async throws(PostgresError) -> [[UInt8]] {
+        try await connection.query(
+            """
+            select jsonb_build_object('name', p.name, 'title', p.title, 'rank', p.rank, 'quotas', p.quotas, 'period', p.period,
+                'grace_seconds', extract(epoch from p.grace)::bigint, 'notice_seconds', extract(epoch from p.notice)::bigint,
+                'is_default', p.is_default, 'products', to_jsonb(p.products), 'subscriptions', p.subscriptions)
+              from millrace.subscription_plans() p
+            """
+        ) { row throws(PostgresError) in try row.json(0) }
+    }
+
+    package static func setPlan(_ plan: Plan, on connection: Connection) async throws(PostgresError) {
+        _ = try await connection.truth(
+            """
+            select millrace.subscription_plan_set($1, $2, $3, $4, $5, make_interval(secs => $6), make_interval(secs => $7), $8, $9)
+            """,
+            [
+                .text(plan.name), .json(plan.quotas), .int4(plan.rank.map { Int32(clamping: $0) }),
+                .texts(plan.products), .text(plan.period),
+                .int4(plan.graceSeconds.map { Int32(clamping: $0) }),
+                .int4(plan.noticeSeconds.map { Int32(clamping: $0) }), .text(plan.title),
+                .bool(plan.isDefault),
+            ])
+    }
+
+    package static func removePlan(_ name: String, on connection: Connection) async throws(PostgresError) -> Bool {
+        try await connection.truth("select millrace.subscription_plan_remove($1)", [.text(name)])
+    }
+
+    /// A subscription that no store knows. Returns it as JSON.
+    package static func set(
+        plan: String, person: String?, tenant: String?, until: String?, renews: Bool, status: String, ref: String?,
+        on connection: Connection
+    ) async throws(PostgresError) -> [UInt8] {
+        try await one(
+            """
+            select millrace.subscription_show(millrace.subscription_set($1, $2, $3, $4::timestamptz, $5, $6, $7))
+            """,
+            [
+                .text(plan), .text(person), .text(tenant), .text(until), .bool(renews), .text(status), .text(ref),
+            ], on: connection)
+    }
+
+    package static func link(
+        store: String, ref: String, person: String?, tenant: String?, on connection: Connection
+    ) async throws(PostgresError) -> Bool {
+        try await connection.truth(
+            "select millrace.subscription_link($1, $2, $3, $4)",
+            [.text(store), .text(ref), .text(person), .text(tenant)])
+    }
+
+    /// new, known, ignored or erased.
+    ///
+    /// - Parameter event: what the store sent, checked.
+    package static func hear(
+        _ store: String, event: [UInt8], on connection: Connection
+    ) async throws(PostgresError) -> String {
+        let statement: SQL =
+            store == "apple" ? "select millrace.subscription_apple($1)" : "select millrace.subscription_stripe($1)"
+        return try await connection.query(statement, [.json(event)]) {
+            row throws(PostgresError) in try row.string(0)
+        }.first ?? "ignored"
+    }
+
+    /// One step of the job; nil: done.
+    package static func step(_ args: [UInt8], on connection: Connection) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.subscriptions_run($1)", [.json(args)], deadline: .seconds(60)) {
+            row throws(PostgresError) in row.isNull(0) ? nil : try row.json(0)
+        }.first ?? nil
+    }
+
+    package static func state(
+        on connection: Connection, deadline: Duration
+    ) async throws(PostgresError) -> State {
+        try await connection.query(
+            "select array_to_string(stores, ','), unowned, unplanned, late from millrace.subscription_state()",
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            var state = State()
+            state.stores = try row.string(0).split(separator: ",").map(String.init)
+            state.unowned = Int(try row.int(1))
+            state.unplanned = Int(try row.int(2))
+            state.late = Int(try row.int(3))
+            return state
+        }.first ?? State()
+    }
+
+    private static func one(
+        _ statement: SQL, _ parameters: [Parameter], on connection: Connection
+    ) async throws(PostgresError) -> [UInt8] {
+        try await connection.query(statement, parameters) { row throws(PostgresError) in try row.json(0) }.first ?? []
+    }
+}

@@ -1,0 +1,211 @@
+-- What a subscription is worth: its state by what the store said and by the clock, and the plan and the quotas of an account.
+
+create or replace function millrace.subscription_has_rights(state text) returns boolean
+language sql immutable parallel safe as $$
+    select state in ('trial', 'active', 'grace', 'cancelled')
+$$;
+
+-- The state at a time, and when it changes by itself.
+create or replace function millrace.subscription_judge(s millrace.subscription, grace interval, t timestamptz, out state text, out next_at timestamptz)
+language plpgsql immutable as $$
+declare
+    until timestamptz;
+begin
+    if s.status is null then                              -- the store has not spoken yet
+        state := 'new';
+    elsif s.revoked_at is not null or s.status = 'revoked' then
+        state := 'revoked';
+    elsif s.status in ('incomplete', 'paused') then
+        state := s.status;
+    elsif s.status = 'ended' then
+        state := 'expired';
+    elsif s.status = 'unpaid' then
+        until := coalesce(s.grace_until, s.unpaid_since + grace);
+        state := case when t < until then 'grace' else 'expired' end;
+    elsif s.period_end is null or t < s.period_end then
+        until := s.period_end;
+        state := case when until is not null and not s.renews then 'cancelled' when s.status = 'trial' then 'trial' else 'active' end;
+    else                                                  -- the store is late with its word, or it is over
+        until := case when s.renews then coalesce(s.grace_until, s.period_end + grace) end;
+        state := case when t < until then 'grace' else 'expired' end;
+    end if;
+    next_at := case when until > t then until end;
+end $$;
+
+-- What all events of a subscription say together. Events are compared by the store's time, never by their arrival.
+create or replace function millrace.subscription_fold(s millrace.subscription) returns millrace.subscription
+language plpgsql stable as $$
+declare
+    newest record;
+    item record;
+    owner record;
+begin
+    select e.at, e.facts into newest from millrace.subscription_event e where e.subscription = s.id and e.facts ? 'status'
+     order by e.at desc, e.rank desc, e.id desc limit 1;
+    if not found then
+        return s;
+    end if;
+    -- Of the newest word about each transaction the one that lasts longest: an earlier one may have been refunded since.
+    select x.facts into item
+      from (select distinct on (e.item) e.item, e.facts, e.at, e.rank, e.id from millrace.subscription_event e where e.subscription = s.id and e.facts ? 'status'
+             order by e.item, e.at desc, e.rank desc, e.id desc) x
+     order by x.facts ? 'is_upgraded', x.facts ? 'revoked_at', (x.facts ->> 'period_end')::timestamptz desc nulls first, x.at desc, x.rank desc, x.id desc limit 1;
+    select e.facts into owner from millrace.subscription_event e
+     where e.subscription = s.id and e.facts ?| array['person', 'tenant'] order by e.at desc, e.rank desc, e.id desc limit 1;
+    s.told_at := (select max(e.at) from millrace.subscription_event e where e.subscription = s.id);
+    s.status := newest.facts ->> 'status';
+    s.renews := coalesce((newest.facts ->> 'renews')::boolean, true);
+    s.grace_until := (newest.facts ->> 'grace_until')::timestamptz;
+    s.product := item.facts ->> 'product';
+    s.period_end := (item.facts ->> 'period_end')::timestamptz;
+    s.revoked_at := (item.facts ->> 'revoked_at')::timestamptz;
+    -- The first of the events that say so without another between.
+    s.unpaid_since := case when s.status = 'unpaid' then (
+        select min(e.at) from millrace.subscription_event e
+         where e.subscription = s.id and e.facts ->> 'status' = 'unpaid'
+           and not exists (select from millrace.subscription_event b
+                            where b.subscription = s.id and b.facts ->> 'status' <> 'unpaid' and (b.at, b.rank, b.id) > (e.at, e.rank, e.id))) end;
+    if not s.is_linked then
+        s.person := owner.facts ->> 'person';
+        s.tenant := owner.facts ->> 'tenant';
+    end if;
+    return s;
+end $$;
+
+-- Writes what a subscription is now, and all that follows from it: event, feed, quotas, the job for its next change, the notice. The caller has
+-- locked its row, and may say whose it is.
+create or replace function millrace.subscription_settle(the_id uuid, the_person text default null, the_tenant text default null) returns boolean
+language plpgsql volatile as $$
+declare
+    t timestamptz := millrace.now();
+    was millrace.subscription;
+    s millrace.subscription;
+    p millrace.subscription_plan;
+    is_changed boolean;
+begin
+    select * into strict was from millrace.subscription x where x.id = the_id;
+    s := millrace.subscription_fold(was);
+    if coalesce(the_person, the_tenant) is not null then
+        s.person := the_person;
+        s.tenant := the_tenant;
+        s.is_linked := true;
+    end if;
+    s.account := coalesce(s.tenant, s.person);
+    s.plan := coalesce((select m.plan from millrace.subscription_product m where m.store = s.store and m.product = s.product),
+        (select x.name from millrace.subscription_plan x where s.store = 'manual' and x.name = s.product));
+    select * into p from millrace.subscription_plan x where x.name = s.plan;
+    select j.state, j.next_at into s.state, s.next_at from millrace.subscription_judge(s, coalesce(p.grace, '3 days'), t) j;
+    s.notice_key := millrace.subscription_tell(s, p, t);
+    is_changed := (was.state, was.plan, was.renews, was.period_end, was.account, was.person) is distinct from (s.state, s.plan, s.renews, s.period_end, s.account, s.person);
+    update millrace.subscription x
+       set person = s.person, tenant = s.tenant, is_linked = s.is_linked, product = s.product, plan = s.plan, state = s.state, status = s.status, renews = s.renews,
+           period_end = s.period_end, grace_until = s.grace_until, revoked_at = s.revoked_at, unpaid_since = s.unpaid_since, told_at = s.told_at,
+           next_at = s.next_at, notice_key = s.notice_key, changed_at = case when is_changed then t else was.changed_at end
+     where x.id = the_id;
+    if s.next_at is distinct from was.next_at and s.next_at is not null then
+        perform millrace.enqueue_one('subscriptions.due', jsonb_build_object('subscription', s.id), 'subscriptions', null, s.next_at,
+            'subscription:' || s.id, 'replace', null, null, null, null, null, null, caller => current_user);
+    end if;
+    if not is_changed then
+        return false;
+    end if;
+    if was.account is distinct from s.account and was.account is not null then
+        perform millrace.subscription_apply(was.account);
+    end if;
+    if s.account is not null then
+        perform millrace.subscription_apply(s.account);
+    end if;
+    if s.account is not null and s.state <> 'new' then
+        perform millrace.event_say('com.classnotes.subscription.changed', '/millrace/subscriptions', s.id::text, s.account,
+            jsonb_strip_nulls(jsonb_build_object('subscription', s.id, 'person', s.person, 'tenant', s.tenant, 'store', s.store, 'plan', s.plan, 'state', s.state,
+                'renews', s.renews, 'period_end', s.period_end,
+                'before', jsonb_build_object('plan', was.plan, 'state', nullif(was.state, 'new')))));
+        perform millrace.subscription_feed(s);
+    end if;
+    return true;
+end $$;
+
+create or replace function millrace.subscription_feed(s millrace.subscription) returns void
+language plpgsql volatile as $$
+begin
+    insert into millrace.feed (at, topic, person, tenant, ref, change, data)
+    values (millrace.now(), 'subscriptions', s.person, s.tenant, s.id, s.state,
+            jsonb_strip_nulls(jsonb_build_object('plan', s.plan, 'state', s.state, 'store', s.store, 'renews', s.renews, 'period_end', s.period_end)));
+    perform millrace.feed_wake();
+end $$;
+
+-- The notice before an end, before the first payment, or of a payment that fails. It is taken back when there is no such end any more. Returns the
+-- key of the notice that is to be there.
+create or replace function millrace.subscription_tell(s millrace.subscription, p millrace.subscription_plan, t timestamptz) returns text
+language plpgsql volatile as $$
+declare
+    until timestamptz := case when s.state = 'grace' then s.next_at else s.period_end end;
+    what text := case s.state when 'cancelled' then 'ending' when 'trial' then 'trial_ending' when 'grace' then 'unpaid' end;
+    due timestamptz := case when s.state = 'grace' then t else greatest(t, until - coalesce(p.notice, '3 days')) end;
+    the_key text;
+begin
+    if s.person is not null and what is not null and until > t then
+        the_key := concat_ws(':', 'subscription', what, s.id, floor(extract(epoch from until)));
+    end if;
+    if s.notice_key is distinct from the_key and s.notice_key is not null then
+        perform millrace.notice_cancel(n.person, n.key) from millrace.notice n where n.key = s.notice_key and n.person = s.person;
+    end if;
+    if the_key is null or s.notice_key = the_key then
+        return the_key;
+    end if;
+    perform millrace.notice_send(s.person, 'subscription.' || what,
+        jsonb_build_object('plan', coalesce(p.title, s.plan, s.product, ''), 'until', millrace.subscription_day(until, s.person)), null, the_key, due, until);
+    update millrace.notice n set status = 'pending', due_at = due where n.person = s.person and n.key = the_key and n.status = 'cancelled' and n.address is null;
+    if found then
+        perform millrace.notice_wake(false, due);
+    end if;
+    return the_key;
+end $$;
+
+create or replace function millrace.subscription_day(at timestamptz, the_person text) returns text
+language sql stable as $$
+    select to_char(subscription_day.at at time zone coalesce(millrace.zone_of(the_person), 'UTC'),
+        case lower(split_part(coalesce(millrace.notice_locale(the_person), ''), '-', 1)) when 'de' then 'FMDD.FMMM.YYYY' else 'YYYY-MM-DD' end)
+$$;
+
+-- Gives an account the best plan that it has a right to, and that plan's quotas. Quotas that an admin has set by hand stay.
+create or replace function millrace.subscription_apply(the_account text) returns void
+language plpgsql volatile as $$
+declare
+    the_plan text;
+    p millrace.subscription_plan;
+    was text;
+begin
+    insert into millrace.subscription_account (account, changed_at) values (the_account, millrace.now()) on conflict do nothing;
+    select a.plan into strict was from millrace.subscription_account a where a.account = the_account for no key update;
+    select x.* into p from millrace.subscription s join millrace.subscription_plan x on x.name = s.plan
+     where s.account = the_account and millrace.subscription_has_rights(s.state) order by x.rank desc, x.name limit 1;
+    if not found then
+        select x.* into p from millrace.subscription_plan x where x.is_default;
+    end if;
+    the_plan := p.name;
+    if the_plan is distinct from was then
+        update millrace.subscription_account a set plan = the_plan, changed_at = millrace.now() where a.account = the_account;
+    end if;
+    perform millrace.quota_of_plan(the_account, coalesce(p.quotas, '{}'), coalesce(p.period, 'month'));
+end $$;
+
+-- Sets the quotas of an account where no admin has; who has used most of a new one is told at once.
+create or replace function millrace.quota_of_plan(the_tenant text, quotas jsonb, the_period text) returns void
+language plpgsql volatile as $$
+declare
+    one text;
+begin
+    foreach one in array millrace.quota_names() loop
+        insert into millrace.quota as q (tenant, name, allowed, period, since, used, warned)
+        select the_tenant, one, (quotas ->> one)::bigint, the_period, millrace.quota_since(the_period), 0, 0
+         where quotas ->> one is not null or exists (select from millrace.quota x where x.tenant = the_tenant and x.name = one)
+            on conflict on constraint quota_pkey do update
+           set allowed = excluded.allowed, period = excluded.period, warned = 0,
+               since = case when q.period = excluded.period then q.since else excluded.since end
+         where not q.by_hand and (q.allowed, q.period) is distinct from (excluded.allowed, excluded.period);
+        if found then
+            perform millrace.quota_use(the_tenant, one, 0, false);
+        end if;
+    end loop;
+end $$;
