@@ -72,6 +72,7 @@ package enum Schema {
         Script(name: "063_published", bytes: Embedded._063_published),
         Script(name: "064_versions", bytes: Embedded._064_versions),
         Script(name: "065_fork_and_rehearse", bytes: Embedded._065_fork_and_rehearse),
+        Script(name: "071_ai", bytes: Embedded._071_ai),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -169,6 +170,12 @@ package enum Schema {
         Script(name: "checkins_watches", bytes: Embedded.checkins_watches),
         Script(name: "checkins_views", bytes: Embedded.checkins_views),
         Script(name: "checkins_leaving", bytes: Embedded.checkins_leaving),
+        Script(name: "ai_schemas", bytes: Embedded.ai_schemas),
+        Script(name: "ai_purposes", bytes: Embedded.ai_purposes),
+        Script(name: "ai_ask", bytes: Embedded.ai_ask),
+        Script(name: "ai_run", bytes: Embedded.ai_run),
+        Script(name: "ai_read", bytes: Embedded.ai_read),
+        Script(name: "ai_uses", bytes: Embedded.ai_uses),
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
         Script(name: "feed", bytes: Embedded.feed),

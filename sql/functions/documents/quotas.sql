@@ -85,8 +85,8 @@ begin
     if quota_set.tenant is null or length(quota_set.tenant) not between 1 and 128 or quota_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is missing, too long, or has control characters', 'tenant', 'Give 1 to 128 characters.');
     end if;
-    if coalesce(quota_set.name, '') not in ('documents', 'pages', 'bytes', 'cpu_seconds') then
-        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', 'Give documents, pages, bytes or cpu_seconds.');
+    if coalesce(quota_set.name, '') not in ('documents', 'pages', 'bytes', 'cpu_seconds', 'ai_tokens') and quota_set.name !~ '^ai_tokens:[a-z][a-z0-9_]{0,59}$' then
+        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', 'Give documents, pages, bytes, cpu_seconds, ai_tokens, or ai_tokens:<purpose>.');
     end if;
     if quota_set.allowed < 0 then
         perform millrace.refuse('a quota must be 0 or more', 'allowed', 'Give a number, or null for no bound.');

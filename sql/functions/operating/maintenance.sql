@@ -173,6 +173,7 @@ begin
     perform millrace.checkins_expire();
     perform millrace.notices_expire();
     perform millrace.people_expire();
+    perform millrace.ai_expire();
     perform millrace.webhook_tidy();
     perform millrace.operations_expire();
     perform millrace.audit_expire();

@@ -170,6 +170,7 @@ begin
             '42501', 'permission');
     end if;
     return jsonb_build_object(
+        'ai', millrace.ai_erase_person(person_erase.person),
         'approvals', millrace.approvals_erase_person(person_erase.person),
         'checkins', millrace.checkins_erase_person(person_erase.person),
         'documents', millrace.documents_erase_person(person_erase.person),
