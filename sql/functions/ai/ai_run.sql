@@ -21,15 +21,15 @@ end $$;
 create or replace function millrace.ai_settle(c millrace.ai_call, spent int) returns void
 language plpgsql volatile as $$
 declare
-    name text;
+    counter text;
     since timestamptz;
 begin
     if c.account is null then
         return;
     end if;
-    foreach name in array array['ai_tokens', 'ai_tokens:' || c.purpose] loop
-        select greatest(q.since, millrace.quota_since(q.period)) into since from millrace.quota q where q.tenant = c.account and q.name = ai_settle.name;
-        perform millrace.quota_use(c.account, ai_settle.name, spent - case when c.at >= since then c.reserved else 0 end, false);
+    foreach counter in array array['ai_tokens', 'ai_tokens:' || c.purpose] loop
+        select greatest(q.since, millrace.quota_since(q.period)) into since from millrace.quota q where q.tenant = c.account and q.name = counter;
+        perform millrace.quota_use(c.account, counter, spent - case when c.at >= since then c.reserved else 0 end, false);
     end loop;
 end $$;
 

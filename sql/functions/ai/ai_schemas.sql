@@ -110,14 +110,14 @@ begin
             end if;
         end loop;
     elsif the_type = 'object' then
-        select r #>> '{}' as name into one from jsonb_array_elements(schema -> 'required') r where not value ? (r #>> '{}') limit 1;
+        select r.one #>> '{}' as name into one from jsonb_array_elements(schema -> 'required') r(one) where not ai_misfit.value ? (r.one #>> '{}') limit 1;
         if found then
             return format('%s.%s is missing', path, one.name);
         end if;
-        if schema -> 'additionalProperties' = 'false' and exists (select from jsonb_object_keys(value) k where not (schema -> 'properties') ? k) then
+        if schema -> 'additionalProperties' = 'false' and exists (select from jsonb_object_keys(ai_misfit.value) k where not (schema -> 'properties') ? k) then
             return format('%s has a property that is not declared', path);
         end if;
-        for one in select p.key, p.rule from jsonb_each(schema -> 'properties') p(key, rule) where value ? p.key order by p.key loop
+        for one in select p.key, p.rule from jsonb_each(schema -> 'properties') p(key, rule) where ai_misfit.value ? p.key order by p.key loop
             found_misfit := millrace.ai_misfit(one.rule, value -> one.key, path || '.' || one.key);
             if found_misfit is not null then
                 return found_misfit;
