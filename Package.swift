@@ -206,6 +206,12 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
+            name: "AI",
+            dependencies: [
+                "Faults", "JSON", "Jobs", "Postgres", "Supervision", "Telemetry", "Templates", "Transfers",
+            ], path: "Sources/Domains/AI", swiftSettings: strict),
+
+        .target(
             name: "Documents",
             dependencies: [
                 "Blobs", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry",
@@ -256,7 +262,7 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
+                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
                 "Pages",
                 "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates",
@@ -272,7 +278,7 @@ let package = Package(
         .target(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters", "Composition",
+                "AI", "Blobs", "Calendars", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters", "Composition",
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
@@ -303,7 +309,7 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(
-            name: "Fakes", dependencies: ["CCrypto", "Signatures", "Threads"], path: "Tests/Fakes",
+            name: "Fakes", dependencies: ["CCrypto", "JSON", "Signatures", "Threads"], path: "Tests/Fakes",
             swiftSettings: strict),
         .executableTarget(
             name: "FakeResendServer", dependencies: ["Fakes"], path: "Tests/FakeResendServer", swiftSettings: strict),
@@ -366,6 +372,12 @@ let package = Package(
         .testTarget(
             name: "QuestsTests", dependencies: ["Calendars", "Postgres", "Quests", "TestSupport"], swiftSettings: strict
         ),
+        .testTarget(
+            name: "AITests",
+            dependencies: [
+                "AI", "Fakes", "Faults", "JSON", "Jobs", "Postgres", "Supervision", "Telemetry", "TestSupport",
+                "Transfers", "Workers",
+            ], swiftSettings: strict),
         .testTarget(name: "CloudEventsTests", dependencies: ["CloudEvents"], swiftSettings: strict),
         .testTarget(
             name: "WebhooksTests",

@@ -4,7 +4,7 @@ import Listeners
 extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
     package static let all: [Setting] =
-        connection + worker + supervision + mail + quests + webhooks + notices + checkIns + documents + listening
+        connection + worker + supervision + mail + quests + webhooks + notices + checkIns + documents + ai + listening
         + console + gateway + gatewayTokens
         + links + storing + mailing + sealing + roles + terminal
 

@@ -98,6 +98,7 @@ package enum Verbs {
         .checkinsBlock,
         .noticesList, .noticesShow, .noticesSend, .noticesCancel,
         .devicesList, .devicesRemove,
+        .aiList, .aiShow, .aiAsk, .aiPurposes, .aiSwitch,
         .keysGenerate,
         .keysList,
         .keysRotate,
@@ -132,6 +133,7 @@ package enum Verbs {
         "checkins": "Look at watches and alarms, and act for those who cannot",
         "notices": "Look at what people are told, tell them something, and call it off",
         "devices": "Look at the devices that get pushes, and forget one",
+        "ai": "Ask language models, see what was asked and what it cost, and switch them on",
         "keys": "Make encryption keys, see which are needed, and replace them",
     ]
 }
