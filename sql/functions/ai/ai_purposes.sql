@@ -93,7 +93,6 @@ begin
     if found then
         perform millrace.refuse(format('limits.%s is unknown or out of range', left(strange, 60)), 'limits', 'Known are max_tokens (16 to 32000) and timeout_seconds (1 to 3600).');
     end if;
-    perform millrace.turns_wait('ai', array[hashtext(ai_purpose_put.name) & 63]);
     the_template := millrace.template_publish('ai.' || ai_purpose_put.name, ai_purpose_put.instructions, null, ai_purpose_put.prompt,
         ai_purpose_put.variables || case when ai_purpose_put.variables ? 'language' then '{}' else '{"language": {"type": "text", "max": 35}}' end::jsonb,
         'en', ai_purpose_put.note, caller => ai_purpose_put.caller);
