@@ -54,7 +54,7 @@ import Testing
 
     @Test(arguments: [
         (#"{"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}"#, "the word 'pattern'"),
-        (#"{"type": "object", "properties": {"a": {"$ref": "#/x"}}}"#, "the word '$ref'"),
+        (##"{"type": "object", "properties": {"a": {"$ref": "#/x"}}}"##, "the word '$ref'"),
         (#"{"type": "object", "properties": {"a": {"type": ["string", "null"]}}}"#, "type is object"),
         (#"{"type": "object", "properties": {"a": {"type": "array"}}}"#, "items is missing"),
         (#"{"type": "object", "properties": {}, "required": ["b"]}"#, "required is no list"),

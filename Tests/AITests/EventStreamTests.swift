@@ -1,3 +1,4 @@
+import Supervision
 import TestSupport
 import Testing
 

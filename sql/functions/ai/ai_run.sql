@@ -107,7 +107,11 @@ begin
     if not found then
         perform millrace.refuse('the question is not asked any more', 'question', 'Stop: it was erased or ended.', '55000', 'conflict');
     end if;
-    waits := false;
+    -- Without a warning that the quota is used up: what calls that run now have reserved may come back.
+    waits := coalesce(millrace.ai_left(q.account, q.purpose) < most, false) and exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running');
+    if waits then
+        return;
+    end if;
     if not millrace.ai_use(q.account, q.purpose, most, true) then
         waits := exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running');
         return;

@@ -1,6 +1,6 @@
 package import AI
 import Jobs
-import Postgres
+package import Postgres
 package import Supervision
 import Telemetry
 import Transfers
