@@ -158,7 +158,7 @@ declare
     said jsonb;
     the_key bytea;
     strange text;
-    old record;
+    old millrace.ai_question;
     t timestamptz := millrace.now();
     kind constant text := 'ai.' || the_purpose;
 begin
@@ -190,7 +190,7 @@ begin
     -- Nobody is given what was answered for another tenant, or another family where there is no tenant.
     the_key := sha256(convert_to(jsonb_build_array(the_purpose, p.version, said, coalesce('t:' || the_tenant, 'f:' || family, 'p:' || the_actor), the_options ->> 'model')::text, 'UTF8'));
     if coalesce((the_options ->> 'fresh')::boolean, false) is false then
-        select q.id, q.answer, q.provider, q.answered_by into old from millrace.ai_question q where q.key = the_key and q.status = 'answered' order by q.seq desc limit 1;
+        select q.* into old from millrace.ai_question q where q.key = the_key and q.status = 'answered' order by q.seq desc limit 1;
     else
         the_key := sha256(the_key || convert_to(the_id::text, 'UTF8'));
     end if;

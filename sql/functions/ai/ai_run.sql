@@ -69,6 +69,13 @@ begin
         what := 'done';
         return;
     end if;
+    -- First it becomes the one that is asked, then the store is looked at: an identical question may have been answered in between.
+    begin
+        update millrace.ai_question x set status = 'asking' where x.id = q.id and x.status = 'waiting';
+    exception when unique_violation then
+        what := 'busy';
+        return;
+    end;
     select x.id, x.answer, x.provider, x.answered_by into old from millrace.ai_question x where x.key = q.key and x.status = 'answered' order by x.seq desc limit 1;
     if found then
         update millrace.ai_question x set status = 'answered', answer = old.answer, provider = old.provider, answered_by = old.answered_by, source = old.id, ended_at = millrace.now()
@@ -83,12 +90,6 @@ begin
         what := 'done';
         return;
     end if;
-    begin
-        update millrace.ai_question x set status = 'asking' where x.id = q.id and x.status = 'waiting';
-    exception when unique_violation then
-        what := 'busy';
-        return;
-    end;
     what := 'go'; purpose := q.purpose; version := p.version; instructions := p.instructions; prompt := p.prompt; variables := p.variables; schema := p.schema;
     model := coalesce(q.model, p.model); limits := p.limits; input := q.input; locale := q.locale;
 end $$;
