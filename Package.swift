@@ -212,6 +212,12 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
+            name: "AI",
+            dependencies: [
+                "Faults", "JSON", "Jobs", "Postgres", "Supervision", "Telemetry", "Templates", "Transfers",
+            ], path: "Sources/Domains/AI", swiftSettings: strict),
+
+        .target(
             name: "Documents",
             dependencies: [
                 "Blobs", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry",
@@ -262,7 +268,7 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
+                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
                 "Pages",
                 "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Subscriptions", "Supervision", "Telemetry",
@@ -278,7 +284,7 @@ let package = Package(
         .target(
             name: "MillraceCommand",
             dependencies: [
-                "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
+                "AI", "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
                 "Composition",
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
@@ -310,7 +316,7 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(
-            name: "Fakes", dependencies: ["CCrypto", "Signatures", "Threads"], path: "Tests/Fakes",
+            name: "Fakes", dependencies: ["CCrypto", "JSON", "Signatures", "Threads"], path: "Tests/Fakes",
             swiftSettings: strict),
         .executableTarget(
             name: "FakeResendServer", dependencies: ["Fakes"], path: "Tests/FakeResendServer", swiftSettings: strict),
@@ -378,6 +384,12 @@ let package = Package(
         .testTarget(
             name: "SubscriptionsTests", dependencies: ["Postgres", "Subscriptions", "TestSupport"],
             swiftSettings: strict),
+        .testTarget(
+            name: "AITests",
+            dependencies: [
+                "AI", "Fakes", "Faults", "JSON", "Jobs", "Postgres", "Supervision", "Telemetry", "TestSupport",
+                "Transfers", "Workers",
+            ], swiftSettings: strict),
         .testTarget(name: "CloudEventsTests", dependencies: ["CloudEvents"], swiftSettings: strict),
         .testTarget(
             name: "WebhooksTests",

@@ -77,6 +77,7 @@ package enum Schema {
         Script(name: "068_subscriptions", bytes: Embedded._068_subscriptions),
         Script(name: "069_profiles_of_all", bytes: Embedded._069_profiles_of_all),
         Script(name: "070_places", bytes: Embedded._070_places),
+        Script(name: "071_ai", bytes: Embedded._071_ai),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -183,6 +184,12 @@ package enum Schema {
         Script(name: "chat_messages", bytes: Embedded.chat_messages),
         Script(name: "chat_keeping", bytes: Embedded.chat_keeping),
         Script(name: "lessons", bytes: Embedded.lessons),
+        Script(name: "ai_schemas", bytes: Embedded.ai_schemas),
+        Script(name: "ai_purposes", bytes: Embedded.ai_purposes),
+        Script(name: "ai_ask", bytes: Embedded.ai_ask),
+        Script(name: "ai_run", bytes: Embedded.ai_run),
+        Script(name: "ai_read", bytes: Embedded.ai_read),
+        Script(name: "ai_uses", bytes: Embedded.ai_uses),
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
         Script(name: "feed", bytes: Embedded.feed),

@@ -32,6 +32,7 @@ import Testing
         "family_join newcomer": "family_join('f', 'newcomer', 'teen')",
         "family_join elsewhere": "family_join('g', 'kid', 'teen')",
         "family_join parent": "family_join('f', 'kid', 'parent')",
+        "ai_switch": "ai_switch('family', 'f', true)",
         "family_invitations": "family_invitations('f')",
         "family_invitations own": "family_invitations(of_person => 'kid')",
         "family_uninvite": "family_uninvite('f', 'kid')",

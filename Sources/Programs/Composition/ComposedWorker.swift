@@ -83,6 +83,7 @@ extension Composer {
             all.append(questHandler(pool))
             try await applyQuestRules()
         }
+        all += try await aiHandlers(pool, supervisor)
         try await applyCheckInRules()
         all.append(subscriptionHandler(pool))
         options.direct = direct
@@ -91,6 +92,7 @@ extension Composer {
         options.slots = settings.slots
         options.bounds = MailHandlers.bounds(slots: settings.slots)
             .merging(DocumentWiring.bounds(slots: settings.slots)) { first, _ in first }
+            .merging(["ai": min(settings.integer(.aiSlots), settings.slots)]) { first, _ in first }
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
@@ -121,6 +123,7 @@ extension Composer {
                 var gauges = await mail?.service.tally.gauges ?? []
                 gauges += await checkIns.gauges
                 gauges += await notices?.standing.gauges ?? []
+                gauges += await aiGauges(pool)
                 return gauges + (await webhooks?.tally.gauges ?? [])
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()

@@ -45,6 +45,7 @@ end $$;
 --   pictures  keep; lossless: smaller without loss; small: smaller with some loss
 --   languages given: they are the document's; else the languages of each page are found
 --   split     off; separators: a page with a separating barcode ends a document
+--   analyze   true: a model summarizes what was read
 create or replace function millrace.document_choices(given jsonb) returns jsonb
 language plpgsql immutable as $$
 declare
@@ -53,7 +54,7 @@ declare
 begin
     for rule in
         select * from (values ('mode', '["skip", "force", "redo"]'::jsonb), ('format', '["pdf", "pdfa-2b"]'), ('level', '[false, true]'), ('clean', '[false, true]'),
-            ('pictures', '["keep", "lossless", "small"]'), ('split', '["off", "separators"]')) r (name, known)
+            ('pictures', '["keep", "lossless", "small"]'), ('split', '["off", "separators"]'), ('analyze', '[false, true]')) r (name, known)
     loop
         if given ? rule.name then
             if not rule.known @> jsonb_build_array(given -> rule.name) then
@@ -82,9 +83,9 @@ begin
     if jsonb_typeof(given) is distinct from 'object' then
         perform millrace.refuse('options is not a JSON object', 'options', 'Give an object such as {"languages": ["eng"]}.');
     end if;
-    select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs', 'mode', 'format', 'level', 'clean', 'pictures', 'split') limit 1;
+    select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs', 'mode', 'format', 'level', 'clean', 'pictures', 'split', 'analyze') limit 1;
     if found then
-        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Known are languages, policy, dpi, outputs, mode, format, level, clean, pictures and split.');
+        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Known are languages, policy, dpi, outputs, mode, format, level, clean, pictures, split and analyze.');
     end if;
     if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
         or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
@@ -172,6 +173,9 @@ begin
         select * into o from millrace.document_options(chosen);
     else
         chosen := coalesce(document_register.options, '{}');
+    end if;
+    if document_register.options -> 'analyze' = 'true' then
+        perform millrace.ai_must_be_on(the_tenant, me);
     end if;
 
     if storage_url ~ '^blob:[0-9a-f]{64}$' then
@@ -276,6 +280,7 @@ begin
     delete from millrace.document_content c where c.document = d.id;
     delete from millrace.document_page p where p.document = d.id;
     delete from millrace.document_secret s where s.document = d.id;
+    perform millrace.ai_erase_ref('documents', d.id);
     update millrace.document x
        set status = 'deleted', title = null, source = null, blob = null, inspection = null, reason = null, sentence = null, job = null,
            finished_at = coalesce(x.finished_at, millrace.now()), changed_at = millrace.now()

@@ -314,6 +314,9 @@ begin
     perform millrace.event_say('com.classnotes.document.processed', '/millrace/documents', the_id::text, d.tenant,
         jsonb_build_object('document_id', the_id, 'lesson_id', d.lesson_id, 'status', the_status, 'pages', coalesce(d.pages, 0), 'failed_pages', d.pages_failed)
             || case when d.parent is null then '{}' else jsonb_build_object('parent', d.parent) end);
+    if the_status = 'completed' and d.choices -> 'analyze' = 'true' then
+        perform millrace.ai_document(d);
+    end if;
 end $$;
 
 -- Ends the document and the run. outputs: [{kind, blob (hex), size}]. A reason together with completed says what could not be made.

@@ -80,7 +80,7 @@ end $$;
 
 create or replace function millrace.quota_names() returns text[]
 language sql immutable parallel safe as $$
-    select array['documents', 'pages', 'bytes', 'cpu_seconds', 'messages', 'lessons']
+    select array['documents', 'pages', 'bytes', 'cpu_seconds', 'messages', 'lessons', 'ai_tokens']
 $$;
 
 -- allowed null: no bound any more but that of the tenant's plan. What has been used so far counts.
@@ -90,8 +90,9 @@ begin
     if quota_set.tenant is null or length(quota_set.tenant) not between 1 and 128 or quota_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is missing, too long, or has control characters', 'tenant', 'Give 1 to 128 characters.');
     end if;
-    if coalesce(quota_set.name, '') <> all (millrace.quota_names()) then
-        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name', format('Give one of %s.', array_to_string(millrace.quota_names(), ', ')));
+    if coalesce(quota_set.name, '') <> all (millrace.quota_names()) and coalesce(quota_set.name, '') !~ '^ai_tokens:[a-z][a-z0-9_]{0,59}$' then
+        perform millrace.refuse(format('the quota %L is unknown', left(quota_set.name, 60)), 'name',
+            format('Give one of %s, or ai_tokens:<purpose>.', array_to_string(millrace.quota_names(), ', ')));
     end if;
     if quota_set.allowed < 0 then
         perform millrace.refuse('a quota must be 0 or more', 'allowed', 'Give a number, or null for no bound.');

@@ -2,6 +2,10 @@
 create or replace function millrace.door_sentences() returns table (name text, sentence text)
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
     values
+        ('ai_answer', 'A question to a model, and its answer.'),
+        ('ai_ask', 'Asks a model for a purpose. Returns the question''s id.'),
+        ('ai_own', 'The person''s own questions to models.'),
+        ('ai_switch', 'Switches AI on or off, for a family.'),
         ('cancel', 'Cancels a job of the caller''s.'),
         ('card_answer', 'Answers a card of the family''s quiz.'),
         ('cards', 'The cards of the family''s quiz.'),
@@ -34,6 +38,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('device_add', 'Adds a device for push notices.'),
         ('device_remove', 'Removes a device.'),
         ('document', 'One document.'),
+        ('document_analysis', 'What a model made of a document, or of those of a lesson: summary, key points, questions.'),
         ('document_delete', 'Deletes documents.'),
         ('document_feed', 'What has happened to documents since a position.'),
         ('document_link', 'A signed link to a file of a document.'),

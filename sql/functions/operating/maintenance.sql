@@ -175,6 +175,7 @@ begin
     perform millrace.notices_expire();
     perform millrace.people_expire();
     perform millrace.chat_expire();
+    perform millrace.ai_expire();
     perform millrace.webhook_tidy();
     perform millrace.subscriptions_expire();
     perform millrace.operations_expire();

@@ -171,6 +171,7 @@ begin
     end if;
     return jsonb_build_object(
         'mail', millrace.mails_erase_person(person_erase.person),     -- before the alarms and notices that it told of
+        'ai', millrace.ai_erase_person(person_erase.person),
         'approvals', millrace.approvals_erase_person(person_erase.person),
         'checkins', millrace.checkins_erase_person(person_erase.person),
         'chat', millrace.chat_erase_person(person_erase.person),

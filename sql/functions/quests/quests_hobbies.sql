@@ -152,7 +152,7 @@ end $$;
 
 -- The quiz: the answers are the names of the hobbies. Cards that the actor has answered show the answer.
 create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
-returns table (id uuid, person text, fact text, at timestamptz, answered boolean)
+returns table (id uuid, person text, fact text, at timestamptz, answered boolean, question text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -160,7 +160,7 @@ declare
 begin
     perform millrace.quest_page(cards.page);
     return query
-        select c.id, h.person, c.fact, c.at, r.card is not null
+        select c.id, h.person, c.fact, c.at, r.card is not null, c.question
           from millrace.card c
           join millrace.hobby h on h.id = c.hobby
           left join millrace.card_reply r on r.card = c.id and r.person = me

@@ -5,7 +5,7 @@ extension Setting {
     /// Every setting there is. A room that brings its own adds a list here, and no more.
     package static let all: [Setting] =
         connection + worker + supervision + mail + subscriptions + quests + webhooks + notices + checkIns + documents
-        + listening
+        + ai + listening
         + console + gateway + gatewayTokens
         + links + storing + mailing + sealing + roles + terminal
 

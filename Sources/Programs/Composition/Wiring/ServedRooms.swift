@@ -15,6 +15,7 @@ extension Composer {
             rooms["mail"] = settings.lacksMailService ? RoomRow.filesByDefault : settings.mailChoice.provider
         }
         if settings.isOn(.noticesOn) { rooms["notices"] = "on" }
+        if !settings.aiFormats.isEmpty { rooms["ai"] = settings.aiFormats.joined(separator: ",") }
         if settings.sendsWebhooks { rooms["webhooks"] = "on" }
         if settings.runsCheckIns != false { rooms["check-ins"] = settings.runsCheckIns == true ? "on" : "where wanted" }
         return rooms

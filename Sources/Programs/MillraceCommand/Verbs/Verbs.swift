@@ -102,6 +102,7 @@ package enum Verbs {
         .devicesList, .devicesRemove,
         .subscriptionsList, .subscriptionsShow, .subscriptionsSet, .subscriptionsLink,
         .subscriptionsPlansList, .subscriptionsPlansSet, .subscriptionsPlansRemove,
+        .aiList, .aiShow, .aiAsk, .aiPurposes, .aiSwitch,
         .keysGenerate,
         .keysList,
         .keysRotate,
@@ -139,6 +140,7 @@ package enum Verbs {
         "notices": "Look at what people are told, tell them something, and call it off",
         "devices": "Look at the devices that get pushes, and forget one",
         "subscriptions": "See what customers have bought, and make the plans",
+        "ai": "Ask language models, see what was asked and what it cost, and switch them on",
         "keys": "Make encryption keys, see which are needed, and replace them",
     ]
 }

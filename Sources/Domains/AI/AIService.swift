@@ -1,0 +1,107 @@
+import Faults
+package import Jobs
+import JSON
+package import Postgres
+package import Supervision
+package import Telemetry
+import Templates
+
+/// Asks the questions of jobs. Asking twice costs tokens and changes nothing else, so a call whose outcome is unknown is made again.
+package struct AIService: Sendable {
+    package struct Options: Sendable {
+        package var limits = AILimits()
+        /// The pause when an identical question is being asked, or other calls hold the last tokens.
+        package var pause = Duration.milliseconds(500)
+
+        package init() {}
+    }
+
+    let options: Options
+    let pool: Pool
+    let providers: [any AIProvider]
+    let supervisor: Supervisor
+    let log: Log
+
+    package init(
+        _ options: Options = Options(), pool: Pool, providers: [any AIProvider], supervisor: Supervisor, log: Log
+    ) {
+        self.options = options
+        self.pool = pool
+        self.providers = providers
+        self.supervisor = supervisor
+        self.log = log
+    }
+
+    /// One run of a job of the kind ai.<purpose>.
+    package func run(_ args: [UInt8], _ context: Context) async throws -> Verdict {
+        guard let question = (try? JSONValue.read(args))?["question"]?.text else {
+            return .discard("the arguments name no question")
+        }
+        let token = context.token
+        switch try await pool.withConnection({ try await AIStore.take(question, token: token, on: $0) }) {
+        case .done: return .done
+        case .busy: return .snooze(for: options.pause)
+        case .go(let question): return try await ask(question, context)
+        }
+    }
+
+    private func ask(_ question: AIQuestion, _ context: Context) async throws -> Verdict {
+        let run = AIRun(question: question, service: self, context: context)
+        let request: AIRequest
+        do throws(TemplateError) {
+            request = try Self.request(question)
+        } catch {
+            return try await end(run, "failed", "invalid", "the prompt cannot be rendered: \(error)")
+        }
+        let routes = AIRoutes(providers.map { ($0.name, $0.model) }, wanted: question.model).routes
+        var last = AIRun.Outcome.fault(Fault(.unavailable, "no provider is configured for this worker"))
+        for (index, route) in routes.enumerated() {
+            var request = request
+            request.model = route.model
+            last = try await run.ask(providers[route.provider], request)
+            guard last.mayAskElsewhere, index + 1 < routes.count else { break }
+            log.debug("asks another model", [("ai.purpose", question.purpose), ("ai.provider", providers[route.provider].name)])
+        }
+        return try await conclude(run, last)
+    }
+
+    private func conclude(_ run: AIRun, _ outcome: AIRun.Outcome) async throws -> Verdict {
+        switch outcome {
+        case .recorded: return .recorded
+        case .waits:
+            try await run.fail("waiting", "quota", "other calls hold the last tokens of the account")
+            return .snooze(for: options.pause)
+        case .quota: return try await end(run, "refused", "quota", "the tokens of this period are used up")
+        case .refused: return try await end(run, "refused", "permission", "the model does not want to answer this")
+        case .unfit(let problem):
+            return try await end(run, "failed", "invalid", "the answers do not fit the schema: \(problem)")
+        case .notCalled(let refusal):
+            try await run.fail("waiting", refusal.kind.rawValue, refusal.description)
+            return .snooze(for: min(max(refusal.wait ?? .seconds(5), .milliseconds(100)), .seconds(60)))
+        case .fault(let fault):
+            let canHelp = fault.kind.retry != .never
+            guard canHelp, run.context.attempt < run.context.maxAttempts else {
+                return try await end(run, "failed", fault.kind.rawValue, fault.what)
+            }
+            try await run.fail("waiting", fault.kind.rawValue, fault.what)
+            return .retry(after: fault.wait, reason: fault.description)
+        }
+    }
+
+    private func end(_ run: AIRun, _ status: String, _ reason: String, _ sentence: String) async throws -> Verdict {
+        try await run.fail(status, reason, sentence)
+        return .discard("\(reason): \(sentence)")
+    }
+
+    /// The prompt is a template of text: values are put in as they are, never read as templates.
+    static func request(_ question: AIQuestion) throws(TemplateError) -> AIRequest {
+        let template = try MailTemplate(
+            MailSource(
+                name: "ai.\(question.purpose)", locale: "en", version: question.version,
+                subject: question.instructions, html: nil, plain: question.prompt, variables: question.variables))
+        let made = try template.render(TemplateValue(json: question.input))
+        let most = (try? JSONValue.read(question.limits))?["max_tokens"]?.integer ?? 1000
+        return AIRequest(
+            instructions: made.subject, prompt: made.text, schema: question.schema, model: "", maxTokens: most)
+    }
+}

@@ -1,0 +1,77 @@
+package import AI
+import Jobs
+package import Postgres
+package import Supervision
+import Telemetry
+import Transfers
+package import Workers
+
+extension Composer {
+    /// The models that this worker can ask, in their order; none is configured: it asks nobody.
+    package var aiProviders: [any AIProvider] {
+        let client = HTTPClient()
+        var providers: [any AIProvider] = []
+        if let model = settings.text(.aiOpenAIModel) {
+            let configuration = OpenAIProvider.Configuration(
+                base: settings.string(.aiOpenAIURL), key: settings.text(.aiOpenAIKey), model: model)
+            providers.append(OpenAIProvider(configuration, client: client))
+        }
+        if let model = settings.text(.aiAnthropicModel) {
+            var configuration = AnthropicProvider.Configuration(
+                key: settings.text(.aiAnthropicKey) ?? "", model: model)
+            configuration.base = settings.string(.aiAnthropicURL)
+            providers.append(AnthropicProvider(configuration, client: client))
+        }
+        return settings.string(.aiOrder).hasPrefix("anthropic") ? providers.reversed() : providers
+    }
+
+    /// A handler for each purpose that is known when the worker starts. The database hears what can be asked before the first job is taken.
+    package func aiHandlers(_ pool: Pool, _ supervisor: Supervisor) async throws -> [Handler] {
+        guard !settings.aiFormats.isEmpty else { return [] }
+        let providers = aiProviders
+        if settings.text(.aiAnthropicModel) != nil, settings.text(.aiAnthropicKey) == nil {
+            throw Failure(.misused, "MILLRACE_AI_ANTHROPIC_MODEL needs MILLRACE_AI_ANTHROPIC_KEY too")
+        }
+        var options = AIService.Options()
+        options.limits.total = settings.duration(.aiTimeout)
+        options.limits.stall = settings.duration(.aiStall)
+        let service = AIService(options, pool: pool, providers: providers, supervisor: supervisor, log: log)
+        let days = Int(settings.duration(.aiKeep).components.seconds / 86_400)
+        let purposes = try await withSchema { connection in
+            try await AIAdmin.tell(providers, keepDays: max(1, days), on: connection)
+            return try await AIAdmin.purposes(on: connection)
+        }
+        return purposes.map { purpose in
+            Handler(
+                kind: "ai.\(purpose.name)", queue: "ai",
+                retries: RetryPolicy(attempts: 8, base: .seconds(2), cap: .minutes(10))
+            ) { args, context in try await service.run(args, context) }
+        }
+    }
+
+    /// What was asked in the last hour, of all workers; nothing where this worker asks nobody.
+    func aiGauges(_ pool: Pool) async -> [RoomGauge] {
+        guard !settings.aiFormats.isEmpty else { return [] }
+        let state: AIAdmin.State
+        do {
+            state = try await pool.withConnection { try await AIAdmin.state(on: $0) }
+        } catch {
+            log.debug("cannot count questions to models for /metrics", [("error", "\(error)")])
+            return []
+        }
+        return [
+            RoomGauge(
+                name: "ai_questions_open", help: "Questions to models that wait or are being asked, of all workers.",
+                value: Double(state.open)),
+            RoomGauge(
+                name: "ai_questions_last_hour", help: "Questions that ended in the last hour, by outcome.",
+                values: [
+                    ("asked", state.answered - state.fromStore), ("store", state.fromStore),
+                    ("refused", state.refused), ("failed", state.failed),
+                ].map { (labels: Metrics.labels([("outcome", $0.0)]), value: Double($0.1)) }),
+            RoomGauge(
+                name: "ai_tokens_last_hour", help: "Tokens of these questions.",
+                values: [("{direction=\"in\"}", Double(state.tokensIn)), ("{direction=\"out\"}", Double(state.tokensOut))]),
+        ]
+    }
+}
