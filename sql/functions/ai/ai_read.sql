@@ -11,13 +11,13 @@ begin
     return query
         select q.id, q.purpose, q.status, q.answer, q.reason, q.sentence, q.job, q.source is not null, q.asked_at, q.ended_at
           from millrace.ai_question q
-         where q.id = ai_answer.id and (millrace.is_staff(ai_answer.caller) or (q.actor is not distinct from me and (me is not null or q.caller = ai_answer.caller)));
+         where q.id = ai_answer.id and (millrace.is_staff(ai_answer.caller) or (q.room is distinct from 'chat' and q.actor is not distinct from me and (me is not null or q.caller = ai_answer.caller)));
     if not found then
         perform millrace.refuse('there is no such question', 'id', null, 'P0002', 'not_found');
     end if;
 end $$;
 
--- The actor's own questions, the newest first, after the one in `after`.
+-- The actor's own questions but those about its messages, the newest first, after the one in `after`.
 create or replace function millrace.ai_own(after uuid default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
 returns table (id uuid, purpose text, status text, answer jsonb, reason text, asked_at timestamptz, ended_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -35,7 +35,7 @@ begin
     end if;
     return query
         select q.id, q.purpose, q.status, q.answer, q.reason, q.asked_at, q.ended_at from millrace.ai_question q
-         where q.actor = me and (last is null or q.seq < last) order by q.seq desc limit ai_own.page;
+         where q.actor = me and q.room is distinct from 'chat' and (last is null or q.seq < last) order by q.seq desc limit ai_own.page;
 end $$;
 
 -- For operators: questions without what was asked and answered.

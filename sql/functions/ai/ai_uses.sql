@@ -6,7 +6,7 @@ language plpgsql volatile as $$
 declare
     d millrace.document;
 begin
-    if q.actor is not null then
+    if q.actor is not null and q.room is distinct from 'chat' then
         insert into millrace.feed (at, topic, person, ref, change, data)
         values (millrace.now(), 'ai', q.actor, q.id, q.status, jsonb_strip_nulls(jsonb_build_object('purpose', q.purpose, 'room', q.room, 'ref', q.ref, 'reason', q.reason)));
         perform millrace.feed_wake();
@@ -17,6 +17,10 @@ begin
             perform millrace.event_say('com.classnotes.document.analyzed', '/millrace/ai', d.id::text, d.tenant, jsonb_strip_nulls(jsonb_build_object('document_id', d.id, 'lesson_id', d.lesson_id,
                 'status', q.status, 'reason', q.reason, 'key_points', jsonb_array_length(q.answer -> 'key_points'), 'questions', jsonb_array_length(q.answer -> 'questions'))));
         end if;
+    elsif q.room = 'chat' and q.status = 'answered' then
+        -- For the back end, which decides what to do. Nobody's words are in it.
+        perform millrace.event_say('com.peachy.message.judged', '/millrace/ai', q.ref::text, q.tenant, jsonb_build_object('message_id', q.ref,
+            'sentiment', q.answer ->> 'sentiment', 'concern', q.answer ->> 'concern'));
     elsif q.room = 'cards' and q.status = 'answered' then
         -- One that names the answer is no question.
         update millrace.card c set question = q.answer ->> 'question' from millrace.hobby h

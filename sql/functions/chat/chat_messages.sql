@@ -89,7 +89,7 @@ begin
     if f.family is not null then
         perform millrace.chat_quest(f, me, chat_send.at, t);
     end if;
-    told := millrace.chat_moderate(the_id, h.id, me, the_text);
+    told := millrace.chat_moderate(the_id, me, the_text);
     return the_id;
 end $$;
 
@@ -191,11 +191,14 @@ begin
     perform millrace.quest_do_if(f, me, the_day, 'family_chat', least(coalesce(chat_quest.at, t), t), t);
 end $$;
 
--- Called for each new message, in the transaction that stores it. A check of what was written begins here, as a job: the message does not wait for it.
-create or replace function millrace.chat_moderate(the_message uuid, the_thread uuid, me text, the_text text) returns void
+-- Called for each new message, in the transaction that stores it: has a language model judge it, as a job, if the rule `moderate` says so and the
+-- family has AI switched on. The message does not wait for it, and is sent whether or not anything can be asked.
+create or replace function millrace.chat_moderate(the_message uuid, me text, the_text text) returns void
 language plpgsql volatile as $$
 begin
-    null;
+    if millrace.chat_rule('moderate') = 1 and btrim(the_text) <> '' then
+        perform millrace.ai_ask_for('chat', the_message, 'sentiment', jsonb_build_object('text', the_text), nullif(millrace.caller_tenant(), ''), me, false);
+    end if;
 end $$;
 
 -- A tombstone: text and files go, the row stays. False: it was deleted before.
@@ -247,6 +250,7 @@ begin
     if m.id is null then
         return false;
     end if;
+    perform millrace.ai_erase_ref('chat', m.id);          -- what was asked about it has its text
     perform millrace.blob_release(a.blob, 'chat:' || a.message || ':' || a.n) from millrace.chat_attachment a where a.message = m.id order by a.blob;
     delete from millrace.chat_attachment a where a.message = m.id;
     update millrace.chat_member x set unread = x.unread - 1

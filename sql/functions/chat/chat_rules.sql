@@ -1,12 +1,13 @@
 -- What the other functions of the chat use: who is in a thread, who may begin one, what may be written.
 
--- How many messages a person may send a day, and after how many days messages are deleted; 0: never.
+-- How many messages a person may send a day; after how many days messages are deleted, 0: never; moderate: whether a language model judges
+-- each new message, 1 or 0.
 create or replace function millrace.chat_rule(the_name text) returns int
 language sql stable as $$
     select coalesce((select s.value::int from millrace.setting s where s.name = 'chat_' || the_name), case the_name when 'day' then 5000 else 0 end)
 $$;
 
--- {"day": 5000, "keep_days": 0}; names that are left out stay as they are. False: it was so already.
+-- {"day": 5000, "keep_days": 0, "moderate": 0}; names that are left out stay as they are. False: it was so already.
 create or replace function millrace.chat_rules_set(rules jsonb, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -17,8 +18,8 @@ begin
         perform millrace.refuse('rules is not a JSON object', 'rules', 'Give {"day": 5000, "keep_days": 0}.');
     end if;
     for one in select e.key, e.value from jsonb_each(rules) e order by 1 loop
-        if one.key not in ('day', 'keep_days') then
-            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are day and keep_days.');
+        if one.key not in ('day', 'keep_days', 'moderate') then
+            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are day, keep_days and moderate.');
         end if;
         if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
             perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many messages a day, or how many days.');

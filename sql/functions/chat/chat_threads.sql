@@ -188,6 +188,7 @@ declare
 begin
     perform millrace.blob_release(a.blob, 'chat:' || a.message || ':' || a.n) from millrace.chat_attachment a where a.message = any (the_ids) order by a.blob;
     delete from millrace.chat_attachment a where a.message = any (the_ids);
+    perform millrace.ai_erase_ref('chat', m) from unnest(the_ids) m;
     delete from millrace.chat_message m where m.id = any (the_ids);
     get diagnostics gone = row_count;
     return gone;

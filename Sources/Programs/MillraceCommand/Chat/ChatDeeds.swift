@@ -93,21 +93,24 @@ extension Command {
 
     static let chatRules = Command(
         ["chat", "rules"],
-        summary: "Set how much a person may send a day, and how long messages are kept",
+        summary: "Set how much a person may send a day, how long messages are kept, and whether they are judged",
         flags: [
             .single("day", "N", .integer(0...999_999), environment: .none, help: "Messages a person may send a day."),
             .single(
                 "keep-days", "N", .integer(0...999_999), environment: .none,
                 help: "Messages are deleted when they are this old; 0: never."),
+            .single(
+                "moderate", "on|off", .choice(["on", "off"]), environment: .none,
+                help: "A language model judges each new message of families with AI switched on."),
         ],
         examples: [Example("millrace chat rules --keep-days 365", "older messages go")]
     ) { invocation in
         let parsed = invocation.parsed
-        let rules = [("day", parsed.integer("day")), ("keep_days", parsed.integer("keep-days"))].compactMap {
-            name, value in
-            value.map { (name, $0) }
-        }
-        guard !rules.isEmpty else { throw Failure(.misused, "give --day or --keep-days") }
+        let rules = [
+            ("day", parsed.integer("day")), ("keep_days", parsed.integer("keep-days")),
+            ("moderate", parsed.string("moderate").map { $0 == "on" ? 1 : 0 }),
+        ].compactMap { name, value in value.map { (name, $0) } }
+        guard !rules.isEmpty else { throw Failure(.misused, "give --day, --keep-days or --moderate") }
         let given = JSONValue.object(rules.map { .init(key: $0.0, value: .int($0.1)) })
         let changed = try await invocation.withSchema { connection in
             try await ChatAdmin.setRules(Array(given.compact.utf8), on: connection)
