@@ -3,13 +3,21 @@
 -- All members; the others' rows go with the sender, and with the family.
 create or replace function millrace.feed_chat_message() returns trigger
 language plpgsql as $$
+declare
+    told jsonb := jsonb_build_object('thread', new.thread, 'n', new.n);
+    whose text;                                            -- null: nobody is named
 begin
+    if new.deleted_at is null then
+        whose := new.sender;
+        told := told || jsonb_build_object('sender', whose);
+    end if;
     insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select new.received_at, 'chat', m.person, new.id, case when new.deleted_at is null then 'message' else 'deleted' end,
-           jsonb_build_object('thread', new.thread, 'n', new.n) || case when new.deleted_at is null then jsonb_build_object('sender', new.sender) else '{}' end,
-           t.family, case when new.deleted_at is null then nullif(new.sender, m.person) end
-      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = new.thread and m.since_n <= new.n;
-    perform millrace.feed_wake();
+    select new.received_at, 'chat', m.person, new.id, case when new.deleted_at is null then 'message' else 'deleted' end, told,
+           (select t.family from millrace.chat_thread t where t.id = new.thread), nullif(whose, m.person)
+      from millrace.chat_member m where m.thread = new.thread and m.since_n <= new.n;
+    if not pg_try_advisory_xact_lock_shared(1297239642, 0) then
+        perform millrace.feed_wake();                      -- on the way of every message, so it makes no call that it can spare
+    end if;
     return null;
 end $$;
 
