@@ -91,7 +91,7 @@ import Testing
         let events = try await connection.query(
             .pasted(
                 """
-                select change, ref, coalesce(data ->> 'sender', data ->> 'person', ''), (data ->> 'n')::int from millrace.feed_mine(\(since), '{chat}', 500, '\(person)')
+                select change, ref, coalesce(data ->> 'sender', data ->> 'person', ''), data ->> 'n' from millrace.feed_mine(\(since), '{chat}', 500, '\(person)')
                  where data ->> 'thread' = '\(thread)' or ref = '\(thread)' order by seq
                 """)
         ) { row throws(PostgresError) in

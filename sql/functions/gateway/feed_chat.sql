@@ -35,7 +35,17 @@ begin
     return null;
 end $$;
 
--- Who comes into a thread, and who leaves it. Who has left hears that, and nothing more.
+-- Takes away what a person was told of a thread. Numbered rows are found by the person, and of the others there are few.
+create or replace function millrace.feed_chat_forget(the_person text, the_thread uuid) returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    delete from millrace.feed f
+     where f.seq is not null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
+    delete from millrace.feed f
+     where f.seq is null and f.due_at is null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
+end $$;
+
+-- Who comes into a thread, and who leaves it. Who has left hears that, and keeps nothing.
 create or replace function millrace.feed_chat_member() returns trigger
 language plpgsql as $$
 declare
@@ -46,6 +56,7 @@ begin
     select millrace.now(), 'chat', m.person, who.thread, the_change, jsonb_build_object('person', who.person), t.family, nullif(who.person, m.person)
       from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = who.thread;
     if tg_op = 'DELETE' then
+        perform millrace.feed_chat_forget(who.person, who.thread);
         insert into millrace.feed (at, topic, person, ref, change, data)
         values (millrace.now(), 'chat', who.person, who.thread, 'left', jsonb_build_object('person', who.person));
     end if;
@@ -53,14 +64,12 @@ begin
     return null;
 end $$;
 
--- Two contacts: closed, each forgets what it was told of the other there; opened again, each may load it again.
+-- Two contacts: closed, both keep nothing of it; opened again, each may load it again.
 create or replace function millrace.feed_chat_thread() returns trigger
-language plpgsql set enable_seqscan = off as $$
+language plpgsql as $$
 begin
     if new.closed_at is not null then
-        delete from millrace.feed f
-         where f.topic = 'chat' and f.family is null
-           and (f.about = new.first_person and f.person = new.second_person or f.about = new.second_person and f.person = new.first_person);
+        perform millrace.feed_chat_forget(m.person, new.id) from millrace.chat_member m where m.thread = new.id;
     end if;
     insert into millrace.feed (at, topic, person, ref, change, data)
     select millrace.now(), 'chat', m.person, new.id, case when new.closed_at is null then 'opened' else 'closed' end, '{}'
