@@ -22,11 +22,12 @@ import Testing
         }
     }
 
-    /// What one device does. Its messages are those of its person, some of which its other device sends as well.
-    private static func plan(_ own: [String], _ all: [String], _ random: inout SeededRandom) -> [Act] {
+    /// What one device does. Its messages are those of its person, some of which its other device sends as well. Marks stand on some of them
+    /// only, so that messages stay unread.
+    private static func plan(_ own: [String], _ marked: [String], _ random: inout SeededRandom) -> [Act] {
         (0..<30).map { _ in
             random.pick([
-                (.send(own[random.below(own.count)]), 5), (.read(all[random.below(all.count)]), 4),
+                (.send(own[random.below(own.count)]), 5), (.read(marked[random.below(marked.count)]), 3),
                 (.delete(own[random.below(own.count)]), 2),
             ])
         }
@@ -48,14 +49,15 @@ import Testing
             try await owner.makeFamily()
             let devices = [try await database.connect(), try await database.connect(), try await database.connect()]
             let people = ["ben", "ben", "anna"]
+            var left = 0
             for run in 0..<Self.runs {
                 var random = SeededRandom(Self.seed + run)
                 let since = try await owner.int("select newest from millrace.feed_position('anna')")
                 let thread = try await owner.beginThread()
                 var ids: [String: [String]] = [:]
                 for person in ["ben", "anna"] { ids[person] = (0..<8).map { _ in Self.uuid(&random) } }
-                let all = ids.values.flatMap(\.self).sorted()
-                let plans = people.map { Self.plan(ids[$0] ?? [], all, &random) }
+                let marked = ids.values.flatMap { $0.prefix(2) }.sorted()
+                let plans = people.map { Self.plan(ids[$0] ?? [], marked, &random) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for (device, (plan, person)) in zip(devices, zip(plans, people)) {
                         group.addTask { try await Self.carryOut(plan, thread, person, on: device) }
@@ -67,6 +69,7 @@ import Testing
                     let (unread, marks) = try await Self.fold(person, thread, since: since, on: owner)
                     #expect(try await owner.unread(person, in: thread) == unread, hint)
                     #expect(marks == marks.sorted(), hint)
+                    left += person == "cleo" ? 0 : unread
                 }
                 #expect(try await owner.miscounted().isEmpty, hint)
                 // Numbers without a gap, and each message once, though two devices have sent it.
@@ -76,6 +79,7 @@ import Testing
                     ),
                     hint)
             }
+            #expect(left > 0, "something is unread in some of the runs")
             for device in devices + [owner] { await device.close() }
         }
     }
@@ -87,7 +91,7 @@ import Testing
         let events = try await connection.query(
             .pasted(
                 """
-                select change, ref, coalesce(data ->> 'sender', data ->> 'person', ''), (data ->> 'n')::int from millrace.feed_mine(\(since), '{chat}', 500, '\(person)')
+                select change, ref, coalesce(data ->> 'sender', data ->> 'person', ''), data ->> 'n' from millrace.feed_mine(\(since), '{chat}', 500, '\(person)')
                  where data ->> 'thread' = '\(thread)' or ref = '\(thread)' order by seq
                 """)
         ) { row throws(PostgresError) in
