@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A person leaves traces in every room and is erased. Every column of every table is searched, as the catalogue lists them, so that a new table is
-/// searched too. All that says something of the person has `tok` in it.
+/// searched too. All that says something of the person has `qxz` in it.
 @Suite struct ErasureTests {
     /// What stays, and why.
     private static let exceptions = [
@@ -46,7 +46,7 @@ import Testing
     {
         try await withConnection(.movableClock) { connection in
             try await connection.run(Self.seed)
-            let before = try await found("tok", on: connection)
+            let before = try await found("qxz", on: connection)
             #expect(Set(before.map { $0.split(separator: ".")[0] }).count >= 34)
             let personal = try await connection.column(
                 """
@@ -57,12 +57,12 @@ import Testing
             for column in personal where !before.contains(column) && !Self.unfilled.contains(column) {
                 Issue.record("\(column) may name a person, and the seed fills it with none")
             }
-            try await connection.run("select millrace.person_erase('tokper', 'tokper')")
-            let after = try await found("tok", on: connection)
+            try await connection.run("select millrace.person_erase('qxzper', 'qxzper')")
+            let after = try await found("qxz", on: connection)
             #expect(Set(after) == ["job.args", "job.tenant", "queue.tenant"])
             #expect(Set(after).isSubset(of: Self.exceptions))
             #expect(
-                try await connection.column("select kind from millrace.jobs where args::text ~ 'tok'") == ["app.waits"])
+                try await connection.column("select kind from millrace.jobs where args::text ~ 'qxz'") == ["app.waits"])
             #expect(try await connection.int("select count(*) from millrace.place") == 0)
             // Others keep what is theirs.
             #expect(
@@ -77,34 +77,34 @@ import Testing
 
     private static let seed = """
         select millrace.link_key_set(sha256('k'), 'https://a.example'), millrace.subscription_plan_set('pro', '{"pages": 5}');
-        select millrace.family_create('f', 'UTC'), millrace.family_join('f', 'mum', 'parent'), millrace.family_join('f', 'tokper', 'teen'),
-               millrace.family_invite('f', 'tokper', 'parent', 'mum'), millrace.family_create('g', 'UTC'), millrace.family_join('g', 'ben', 'parent');
-        select millrace.person_profile('tokper', 'Tokname', 'de', 'Europe/Berlin', avatar => 'https://img.example.com/tokavatar', actor => 'tokper'),
-               millrace.notice_preferences('tokper', 'UTC', '22:00', '07:00', '{"mail": "tokmail@example.com"}', 'de', 'tokper'),
-               millrace.device_add('tokper', 'fcm', 'tokdevice-12345678', actor => 'tokper');
-        select millrace.mood_log('tokper', 'happy', 'tok', actor => 'tokper'), millrace.hobby_save('tokper', 'Tokhobby', 'a tokfact', actor => 'tokper'),
-               millrace.quest_complete('f', 'tokper', actor => 'tokper'), millrace.hobby_save('mum', 'Chess', 'old', actor => 'mum');
-        select millrace.hobby_seen(h.id, p, p) from millrace.hobby h join (values ('tokper', 'mum'), ('mum', 'tokper')) v(p, of) on v.of = h.person;
-        select millrace.card_answer(c.id, p, 'tokanswer', actor => p) from millrace.card c join millrace.hobby h on h.id = c.hobby
-          join (values ('tokper', 'mum'), ('mum', 'tokper')) v(p, of) on v.of = h.person;
-        select millrace.own_notice_schedule('tokper', 'water', 'tokkey', millrace.now() + interval '1 hour', '{"title": "toktitle"}', actor => 'tokper'),
-               millrace.notice_send('tokper', 'note', '{"text": "toktext"}'), millrace.notice_send('mum', 'note', '{"person": "tokper", "name": "Tokname"}');
-        select millrace.check_in_contact('tokper', 'ben', 1, '{"mail": "ben@example.com", "push": true}', actor => 'tokper'), millrace.check_in_confirm('tokper', 'ben'),
-               millrace.check_in_accept('tokper', true, 'ben'), millrace.check_in_arm('tokper', actor => 'tokper'), millrace.check_in('tokper', actor => 'tokper');
-        select millrace.check_in_respond(millrace.check_in_alarm('tokper', 'toknote', 'tokper'), 'tokper', 'safe'), millrace.check_in_alarm('tokper', 'toknote', 'tokper', '{"latitude": 1, "longitude": 2}'),
-               millrace.check_in('tokper', actor => 'tokper', place => '{"latitude": 1, "longitude": 2}');
-        select millrace.check_in_contact('zoe', 'tokper', 1, '{"mail": "tokmail@example.com", "push": true}', actor => 'zoe'), millrace.check_in_confirm('zoe', 'tokper'),
-               millrace.check_in_accept('zoe', true, 'tokper');
-        select millrace.check_in_respond(millrace.check_in_alarm('zoe', 'help', 'zoe'), 'tokper', 'acknowledged');
-        select millrace.document_register('https://a.example/tokpath', 'toktitle', lesson_id => 'toklesson', tenant => 'tokper', actor => 'tokper'),
-               millrace.document_upload('tokfile.pdf', 'application/pdf', 5, tenant => 'tokper', actor => 'tokper');
-        select millrace.mail_send(array['tokmail@example.com'], 'toksubject', 'tokbody', person => 'tokper'), millrace.mail_password_reset('tokmail@example.com', 'toktoken', 'tokper');
-        select millrace.event_publish('com.example.x', '/x', '{"person": "tokper", "name": "Tokname"}'), millrace.event_publish('com.example.x', '/x', '{}', tenant => 'tokper');
-        select millrace.subscription_set('pro', person => 'tokper'), millrace.subscription_link('stripe', 'sub_77', 'tokper', 'school'), millrace.quota_use('tokper', 'pages', 1);
-        select millrace.cancel(millrace.enqueue('app.ended', '{"person": "tokper"}', tenant => 'tokper')), millrace.enqueue('app.waits', '{"person": "tokper"}', tenant => 'tokper');
-        insert into millrace.gateway_answer (person, key, request, at, status, answer) values ('tokper', 'k', 'x', now(), 200, '{"x": "tokanswer"}');
-        insert into millrace.sync_device (person, device, token, claims, made_at, expires_at) values ('tokper', 'tokphone', 'h', '{"sub": "tokper"}', now(), now() + interval '1 day');
+        select millrace.family_create('f', 'UTC'), millrace.family_join('f', 'mum', 'parent'), millrace.family_join('f', 'qxzper', 'teen'),
+               millrace.family_invite('f', 'qxzper', 'parent', 'mum'), millrace.family_create('g', 'UTC'), millrace.family_join('g', 'ben', 'parent');
+        select millrace.person_profile('qxzper', 'Qxzname', 'de', 'Europe/Berlin', avatar => 'https://img.example.com/qxzavatar', actor => 'qxzper'),
+               millrace.notice_preferences('qxzper', 'UTC', '22:00', '07:00', '{"mail": "qxzmail@example.com"}', 'de', 'qxzper'),
+               millrace.device_add('qxzper', 'fcm', 'qxzdevice-12345678', actor => 'qxzper');
+        select millrace.mood_log('qxzper', 'happy', 'qxz', actor => 'qxzper'), millrace.hobby_save('qxzper', 'Qxzhobby', 'a qxzfact', actor => 'qxzper'),
+               millrace.quest_complete('f', 'qxzper', actor => 'qxzper'), millrace.hobby_save('mum', 'Chess', 'old', actor => 'mum');
+        select millrace.hobby_seen(h.id, p, p) from millrace.hobby h join (values ('qxzper', 'mum'), ('mum', 'qxzper')) v(p, of) on v.of = h.person;
+        select millrace.card_answer(c.id, p, 'qxzanswer', actor => p) from millrace.card c join millrace.hobby h on h.id = c.hobby
+          join (values ('qxzper', 'mum'), ('mum', 'qxzper')) v(p, of) on v.of = h.person;
+        select millrace.own_notice_schedule('qxzper', 'water', 'qxzkey', millrace.now() + interval '1 hour', '{"title": "qxztitle"}', actor => 'qxzper'),
+               millrace.notice_send('qxzper', 'note', '{"text": "qxztext"}'), millrace.notice_send('mum', 'note', '{"person": "qxzper", "name": "Qxzname"}');
+        select millrace.check_in_contact('qxzper', 'ben', 1, '{"mail": "ben@example.com", "push": true}', actor => 'qxzper'), millrace.check_in_confirm('qxzper', 'ben'),
+               millrace.check_in_accept('qxzper', true, 'ben'), millrace.check_in_arm('qxzper', actor => 'qxzper'), millrace.check_in('qxzper', actor => 'qxzper');
+        select millrace.check_in_respond(millrace.check_in_alarm('qxzper', 'qxznote', 'qxzper'), 'qxzper', 'safe'), millrace.check_in_alarm('qxzper', 'qxznote', 'qxzper', '{"latitude": 1, "longitude": 2}'),
+               millrace.check_in('qxzper', actor => 'qxzper', place => '{"latitude": 1, "longitude": 2}');
+        select millrace.check_in_contact('zoe', 'qxzper', 1, '{"mail": "qxzmail@example.com", "push": true}', actor => 'zoe'), millrace.check_in_confirm('zoe', 'qxzper'),
+               millrace.check_in_accept('zoe', true, 'qxzper');
+        select millrace.check_in_respond(millrace.check_in_alarm('zoe', 'help', 'zoe'), 'qxzper', 'acknowledged');
+        select millrace.document_register('https://a.example/qxzpath', 'qxztitle', lesson_id => 'qxzlesson', tenant => 'qxzper', actor => 'qxzper'),
+               millrace.document_upload('qxzfile.pdf', 'application/pdf', 5, tenant => 'qxzper', actor => 'qxzper');
+        select millrace.mail_send(array['qxzmail@example.com'], 'qxzsubject', 'qxzbody', person => 'qxzper'), millrace.mail_password_reset('qxzmail@example.com', 'qxztoken', 'qxzper');
+        select millrace.event_publish('com.example.x', '/x', '{"person": "qxzper", "name": "Qxzname"}'), millrace.event_publish('com.example.x', '/x', '{}', tenant => 'qxzper');
+        select millrace.subscription_set('pro', person => 'qxzper'), millrace.subscription_link('stripe', 'sub_77', 'qxzper', 'school'), millrace.quota_use('qxzper', 'pages', 1);
+        select millrace.cancel(millrace.enqueue('app.ended', '{"person": "qxzper"}', tenant => 'qxzper')), millrace.enqueue('app.waits', '{"person": "qxzper"}', tenant => 'qxzper');
+        insert into millrace.gateway_answer (person, key, request, at, status, answer) values ('qxzper', 'k', 'x', now(), 200, '{"x": "qxzanswer"}');
+        insert into millrace.sync_device (person, device, token, claims, made_at, expires_at) values ('qxzper', 'qxzphone', 'h', '{"sub": "qxzper"}', now(), now() + interval '1 day');
         update millrace.notice set status = 'attempting', holder = 1 where channel = 'mail' and status = 'pending';
-        select millrace.notice_mail(1, (select jsonb_agg(jsonb_build_object('id', id, 'subject', data ->> 'title', 'body', 'Tokname needs help')) from millrace.notice where status = 'attempting'))
+        select millrace.notice_mail(1, (select jsonb_agg(jsonb_build_object('id', id, 'subject', data ->> 'title', 'body', 'Qxzname needs help')) from millrace.notice where status = 'attempting'))
         """
 }

@@ -50,7 +50,9 @@ package enum StripeSignature {
                 guard time == nil else { throw .malformed }
                 time = pair[1]
             case "v1":
-                if given.count < 16, let bytes = Hexadecimal.bytes(String(pair[1].trimmed)) { given.append(bytes) }
+                if given.count < 16, let bytes = Hexadecimal.bytes(pair[1].trimmed), bytes.count == 32 {
+                    given.append(bytes)
+                }
             default: break
             }
         }

@@ -96,7 +96,7 @@ extension Command {
                 fallback: "active", help: "How it stands."),
             .single("ref", "REF", environment: .none, help: "Its own name, if the account has several."),
         ],
-        examples: [Example("millrace subscriptions set pro --person ada --until 2030-01-01 --ends", "a gift")]
+        examples: [Example("millrace subscriptions set pro --person ada --until 2030-01-01T00:00:00Z --ends", "a gift")]
     ) { invocation in
         let parsed = invocation.parsed
         let (person, tenant) = (parsed.string("person"), parsed.string("tenant"))
