@@ -50,7 +50,6 @@ begin atomic
         ('idempotency_key', 128, 'characters'),
         ('signal', 65536, 'bytes'),                       -- what a signal or a question carries
         ('ai_input', 262144, 'bytes'),
-        ('ai_answer', 65536, 'bytes'),
         ('gateway_answer', 1048576, 'bytes')              -- a larger one is given, and not kept
       ) v(input, most, unit);
 end;
