@@ -54,6 +54,14 @@ import Testing
             call: "own_notice_schedule('eve', 'w', 'k', millrace.now() + interval '1 hour')",
             field: "key", limit: 100, used: 100, reset: "'2200-01-02 00:00Z'::timestamptz"),
         Refusal(
+            function: "ai_quota_refuse",
+            given: """
+                insert into millrace.ai_provider values ('openai', 1, 'openai', 'm', now()); insert into millrace.ai_switched values ('tenant', 'eve', true, now(), 'x');
+                insert into millrace.quota (tenant, name, allowed, period, since, used, warned) values ('eve', 'ai_tokens', 100, 'month', millrace.quota_since('month'), 100, 100)
+                """,
+            call: #"ai_ask('sentiment', '{"text": "x"}', 'eve')"#, field: "tenant", limit: 100, used: 100,
+            reset: "millrace.quota_reset('month', millrace.quota_since('month'))"),
+        Refusal(
             function: "check_in_drill", given: day("drill", eve, 10), call: "check_in_drill('eve')",
             field: "person", limit: 10, used: 10, reset: tomorrow),
         Refusal(

@@ -51,6 +51,7 @@ import Testing
             "select millrace.own_notice_schedule('alice', 'k', repeat('x', #), now() + interval '1 hour')",
         "own_notice_data":
             "select millrace.own_notice_schedule('alice', 'k', gen_random_uuid()::text, now() + interval '1 hour', jsonb_build_object('body', repeat('x', # - 12)))",
+        "ai_input": "select millrace.ai_ask('sentiment', jsonb_build_object('text', repeat('x', # - 20)))",
         "display_name": "select millrace.person_profile('alice', repeat('x', #))",
         "avatar": "select millrace.person_profile('alice', avatar => 'https://' || repeat('x', # - 8))",
         "place": "select millrace.check_in_alarm('alice', place => jsonb_build_object('x', repeat('x', # - 9)))",

@@ -87,12 +87,12 @@ create or replace function millrace.ai_clean_text(value text) returns text
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
     select regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(value,
         '[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}([.][A-Za-z0-9-]{1,63})+', '[email]', 'g'),
-        '\m[a-z][a-z0-9+.-]{1,20}://[^\s/@]+@', '[secret]@', 'g'),
-        '\m(sk|pk|rk|ghp|gho|xox[abp]|AKIA|ASIA|eyJ)[A-Za-z0-9_-]{16,}([.][A-Za-z0-9_-]+)*', '[secret]', 'g'),
-        '\m[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\M', '[account]', 'g'),
-        '\m[0-9]([ -]?[0-9]){12,}\M', '[number]', 'g'),
-        '([+]|\m00)[0-9]([ ()/-]{0,2}[0-9]){7,14}\M', '[phone]', 'g'),
-        '<(/?) *input', '‹\1input', 'gi')
+        '[[:<:]][a-z][a-z0-9+.-]{1,20}://[^[:space:]/@]+@', '[secret]@', 'g'),
+        '[[:<:]](sk|pk|rk|ghp|gho|xox[abp]|AKIA|ASIA|eyJ)[A-Za-z0-9_-]{16,}([.][A-Za-z0-9_-]+)*', '[secret]', 'g'),
+        '[[:<:]][A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?[[:>:]]', '[account]', 'g'),
+        '[[:<:]][0-9]([ -]?[0-9]){12,}[[:>:]]', '[number]', 'g'),
+        '([+]|[[:<:]]00)[0-9]([ ()/-]{0,2}[0-9]){7,14}[[:>:]]', '[phone]', 'g'),
+        '<(/?) *input', E'‹\\1input', 'gi')
 $$;
 
 create or replace function millrace.ai_clean(value jsonb) returns jsonb
@@ -183,7 +183,7 @@ begin
     select e.key into strange from jsonb_each(the_input) e where jsonb_typeof(e.value) not in ('string', 'number', 'null')
         or length(e.value #>> '{}') > coalesce((p.variables -> e.key ->> 'max')::int, 1000000) order by e.key limit 1;
     if found then
-        perform millrace.refuse(format('input.%s is no text or number, or too long', strange), 'input', 'Give a text within the bound of the variable.');
+        perform millrace.refuse(format('input.%s is no text or number, or longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
     end if;
     perform millrace.ai_must_be_on(the_tenant, the_actor);
     said := millrace.ai_clean(millrace.redact(kind, jsonb_strip_nulls(the_input))) || jsonb_build_object('language', coalesce(the_input ->> 'language', the_locale));
