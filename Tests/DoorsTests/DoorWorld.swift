@@ -89,7 +89,7 @@ struct DoorWorld {
                         insert into public.made select '\(role)', '\(person)', 'document',
                             millrace.document_register('https://a.example/x', actor => '\(person)')::text;
                         insert into public.made select '\(role)', '\(person)', 'lesson', l.id
-                          from (select 'lesson of \(role) for \(person)' as id) l where millrace.lesson_put(l.id, actor => '\(person)') = 'created'
+                          from (select replace('lesson-\(role)-\(person)', ' ', '-') as id) l where millrace.lesson_put(l.id, actor => '\(person)') = 'created'
                         """)
                 }
                 await caller.connection.close()

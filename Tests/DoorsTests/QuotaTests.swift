@@ -96,7 +96,7 @@ import Testing
         Refusal(
             function: "lesson_put",
             given: "select millrace.quota_set('eve', 'lessons', 3); update millrace.quota set used = 3",
-            call: "lesson_put('l')",
+            call: "lesson_put('l', tenant => 'eve')",
             field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
         Refusal(
             function: "chat_count", given: "\(thread); \(day("chat", eve, 5000))",

@@ -143,7 +143,7 @@ extension Connection {
                     .sqlState
                     == "53400")
             try await connection.run(
-                "select millrace.quota_set('school', 'lessons', 1, 'day'), millrace.lesson_put('l3', tenant => 'school', actor => 'anna')"
+                "select millrace.quota_set('school', 'lessons', 2, 'day'), millrace.lesson_put('l3', tenant => 'school', actor => 'anna')"
             )
             let full = try await connection.refusal(
                 of: "select millrace.lesson_put('l4', tenant => 'school', actor => 'anna')")
