@@ -262,7 +262,8 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
+                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents",
+                "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
                 "Pages",
                 "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Supervision", "Telemetry", "Templates",
@@ -278,7 +279,8 @@ let package = Package(
         .target(
             name: "MillraceCommand",
             dependencies: [
-                "AI", "Blobs", "Calendars", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters", "Composition",
+                "AI", "Blobs", "Calendars", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
+                "Composition",
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
