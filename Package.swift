@@ -268,7 +268,8 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents", "Encodings",
+                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents",
+                "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
                 "Pages",
                 "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Subscriptions", "Supervision", "Telemetry",

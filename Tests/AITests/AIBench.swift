@@ -32,7 +32,8 @@ struct AIBench: Sendable {
         _ more: String = ""
     ) async throws -> String {
         try await connection.value(
-            "select millrace.ai_ask('\(purpose)', \(Self.quoted(input)), '\(tenant)'\(more.isEmpty ? "" : ", \(more)"))")
+            "select millrace.ai_ask('\(purpose)', \(Self.quoted(input)), '\(tenant)'\(more.isEmpty ? "" : ", \(more)"))"
+        )
             ?? ""
     }
 
@@ -69,7 +70,8 @@ struct AIBench: Sendable {
         supervision.breaker.failures = 1000
         let pool = Pool(database.options, size: 4)
         let service = AIService(
-            options, pool: pool, providers: onlyAnthropic ? [anthropic] : anthropicToo ? [openai, anthropic] : [openai],
+            options, pool: pool,
+            providers: onlyAnthropic ? [anthropic] : anthropicToo ? [openai, anthropic] : [openai],
             supervisor: Supervisor(supervision, log: .silent), log: .silent)
         let purposes = try await AIAdmin.purposes(on: connection)
         let worker = JobWorker(

@@ -31,7 +31,9 @@ import Testing
                 select millrace.family_create('smith', 'UTC'); select millrace.family_join('smith', 'anna', 'parent');
                 select millrace.family_join('smith', 'ben', 'teen');
                 """)
-            func change(_ person: String) -> String { "select millrace.ai_switch('family', 'smith', true, actor => '\(person)')" }
+            func change(_ person: String) -> String {
+                "select millrace.ai_switch('family', 'smith', true, actor => '\(person)')"
+            }
             #expect(try await bench.connection.refusal(of: change("ben"))?.sqlState == "42501")
             #expect(try await bench.connection.refusal(of: change("eve"))?.sqlState == "42501")
             #expect(try await bench.connection.refusal(of: change("anna")) == nil)
@@ -67,14 +69,17 @@ import Testing
         try await withDatabase { database in
             let connection = try await database.connect()
             let refusal = try await connection.refusal(
-                of: #"select millrace.ai_purpose_put('p', 'Do.', 'Say {{x}}', '{"x": {}}', \#(AIBench.quoted(schema)))"#)
+                of: #"select millrace.ai_purpose_put('p', 'Do.', 'Say {{x}}', '{"x": {}}', \#(AIBench.quoted(schema)))"#
+            )
             #expect(refusal?.sqlState == "22023")
             #expect(refusal?.message.contains(complaint) == true)
         }
     }
 
     @Test func `an app's own purpose has versions, and questions keep theirs`() async throws {
-        try await withAI { _ in .answer(#"{"dish": "Soup"}"#) } _: { bench in
+        try await withAI { _ in
+            .answer(#"{"dish": "Soup"}"#)
+        } _: { bench in
             try await bench.configure()
             func put(_ prompt: String) async throws -> Int {
                 try await bench.connection.int(
@@ -88,7 +93,10 @@ import Testing
             try await bench.ask("menu", #"{"for": "two"}"#)
             try await bench.withWorker { try await bench.ended(2) }
             #expect(Set(bench.fake.asked.map(\.prompt)) == ["Name a dish for two", "Name one dish for two"])
-            #expect(try await bench.connection.column("select answer ->> 'dish' from millrace.ai_question") == ["Soup", "Soup"])
+            #expect(
+                try await bench.connection.column("select answer ->> 'dish' from millrace.ai_question") == [
+                    "Soup", "Soup",
+                ])
         }
     }
 
@@ -131,7 +139,9 @@ import Testing
     }
 
     @Test func `a new fact gets a question beside it, and without AI stays as it was`() async throws {
-        try await withAI { _ in .answer(goodAnswers["flash_card"] ?? "") } _: { bench in
+        try await withAI { _ in
+            .answer(goodAnswers["flash_card"] ?? "")
+        } _: { bench in
             try await bench.connection.run(
                 """
                 select millrace.family_create('smith', 'UTC'); select millrace.family_join('smith', 'anna', 'parent');
@@ -144,14 +154,17 @@ import Testing
             try await bench.connection.run("select millrace.hobby_save('ben', 'Chess', 'Knights jump', actor => 'ben')")
             try await bench.withWorker { try await bench.ended(1) }
             let cards = try await bench.connection.column(
-                "select fact || '|' || coalesce(question, '-') from millrace.cards('smith', actor => 'anna') order by fact")
+                "select fact || '|' || coalesce(question, '-') from millrace.cards('smith', actor => 'anna') order by fact"
+            )
             #expect(
                 cards == ["Knights jump|Which game has knights that jump over others?", "Stones stay where they are|-"])
         }
     }
 
     @Test func `a document that was read is analyzed, for its lesson`() async throws {
-        try await withAI { _ in .answer(goodAnswers["document_analysis"] ?? "") } _: { bench in
+        try await withAI { _ in
+            .answer(goodAnswers["document_analysis"] ?? "")
+        } _: { bench in
             let register =
                 "select millrace.document_register('https://files.example/a.pdf', title => 'Biology', lesson_id => 'l1', tenant => 'shop', options => '{\"analyze\": true}', id => '00000000-0000-0000-0000-000000000001', actor => 'anna')"
             #expect(try await bench.connection.refusal(of: register)?.sqlState == "55000")
@@ -166,7 +179,8 @@ import Testing
                 """)
             try await bench.withWorker { try await bench.ended(1) }
             let found = try await bench.connection.column(
-                "select status || ' ' || summary || ' ' || key_points from millrace.document_analysis(lesson_id => 'l1', actor => 'anna')")
+                "select status || ' ' || summary || ' ' || key_points from millrace.document_analysis(lesson_id => 'l1', actor => 'anna')"
+            )
             #expect(found == [#"answered About cells. ["Cells divide."]"#])
             let events = try await bench.connection.int(
                 "select count(*) from millrace.event where type = 'com.classnotes.document.analyzed'")

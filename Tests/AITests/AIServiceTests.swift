@@ -68,7 +68,9 @@ import Testing
             .status(429, headers: [("retry-after", "0")], body: #"{"error": {"type": "rate_limit_error"}}"#),
             .status(500, headers: [], body: "oops"),
         ]
-        try await withAI { $0.number < faults.count ? faults[$0.number] : .answer(good) } _: { bench in
+        try await withAI {
+            $0.number < faults.count ? faults[$0.number] : .answer(good)
+        } _: { bench in
             try await bench.configure()
             let id = try await bench.ask()
             try await bench.withWorker(onlyAnthropic: anthropic) { try await bench.ended(1) }
@@ -86,7 +88,9 @@ import Testing
         anthropic: Bool
     ) async throws {
         let good = good
-        try await withAI { $0.number == 0 ? .lost(#"{"sentiment": "#) : .answer(good) } _: { bench in
+        try await withAI {
+            $0.number == 0 ? .lost(#"{"sentiment": "#) : .answer(good)
+        } _: { bench in
             try await bench.configure()
             let id = try await bench.ask()
             try await bench.withWorker(onlyAnthropic: anthropic) { try await bench.ended(1) }
@@ -109,7 +113,9 @@ import Testing
         } _: { bench in
             try await bench.configure()
             let id = try await bench.ask()
-            try await bench.withWorker(onlyAnthropic: true) { $0.limits.stall = .seconds(1) } _: {
+            try await bench.withWorker(onlyAnthropic: true) {
+                $0.limits.stall = .seconds(1)
+            } _: {
                 try await bench.ended(1)
             }
             #expect(try await bench.status(id) == "answered")
@@ -135,7 +141,9 @@ import Testing
     }
 
     @Test func `an answer that never fits fails the question after one repair`() async throws {
-        try await withAI { _ in .answer("no JSON at all") } _: { bench in
+        try await withAI { _ in
+            .answer("no JSON at all")
+        } _: { bench in
             try await bench.configure()
             let id = try await bench.ask()
             try await bench.withWorker { try await bench.ended(1) }
@@ -148,7 +156,9 @@ import Testing
 
     @Test func `a model that refuses is followed by the next, and two make a refusal`() async throws {
         let good = good
-        try await withAI { $0.isAnthropic ? .answer(good) : .refuse } _: { bench in
+        try await withAI {
+            $0.isAnthropic ? .answer(good) : .refuse
+        } _: { bench in
             try await bench.configure()
             let id = try await bench.ask()
             try await bench.withWorker(anthropicToo: true) { try await bench.ended(1) }
@@ -156,7 +166,9 @@ import Testing
             #expect(
                 try await bench.connection.value("select provider from millrace.ai_question") == "anthropic")
         }
-        try await withAI { _ in .refuse } _: { bench in
+        try await withAI { _ in
+            .refuse
+        } _: { bench in
             try await bench.configure()
             let id = try await bench.ask()
             try await bench.withWorker(anthropicToo: true) { try await bench.ended(1) }
@@ -196,7 +208,8 @@ import Testing
                 "select distinct status from millrace.ai_question order by status")
             #expect(byStatus == ["answered", "refused"])
             let warnings = try await bench.connection.int(
-                "select count(*) from millrace.event where type = 'com.classnotes.quota.warning' and subject = 'ai_tokens'")
+                "select count(*) from millrace.event where type = 'com.classnotes.quota.warning' and subject = 'ai_tokens'"
+            )
             #expect(warnings >= 1)
         }
     }

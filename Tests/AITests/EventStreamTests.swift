@@ -5,7 +5,8 @@ import Testing
 @testable import AI
 
 @Suite struct EventStreamTests {
-    private let text = "event: a\ndata: one\n\n: a comment\r\ndata: two\r\ndata:three\r\n\r\nid: 7\n\ndata: {\"x\": \"é\"}\n\n"
+    private let text =
+        "event: a\ndata: one\n\n: a comment\r\ndata: two\r\ndata:three\r\n\r\nid: 7\n\ndata: {\"x\": \"é\"}\n\n"
 
     @Test func `events come out the same, wherever their bytes are cut`() throws {
         var whole = EventStreamReader()

@@ -25,10 +25,14 @@ import Testing
         case 1: return String(repeating: "[", count: 1 + random.below(20_000))
         case 2: return #"{"tip": 1, "action": []}"#
         case 3: return JSONValue.object([.init(key: "tip", value: text())]).compact
-        case 4: return JSONValue.object([.init(key: "tip", value: text()), .init(key: "action", value: text()), .init(key: "x", value: text())]).compact
+        case 4:
+            return JSONValue.object([
+                .init(key: "tip", value: text()), .init(key: "action", value: text()), .init(key: "x", value: text()),
+            ]).compact
         case 5: return #"{"tip": "a", "action": "b""#
         case 6: return #"{"tip": "a\u0000b", "action": "b"}"#
-        default: return JSONValue.object([.init(key: "tip", value: text()), .init(key: "action", value: text())]).compact
+        default:
+            return JSONValue.object([.init(key: "tip", value: text()), .init(key: "action", value: text())]).compact
         }
     }
 
@@ -46,9 +50,10 @@ import Testing
                     refused += 1
                     continue
                 }
-                let problem = try await connection.query(
-                    "select millrace.ai_problem($1, $2)", [.json(schema), .text(answer)]
-                ) { row throws(PostgresError) in row.optionalString(0) }.first ?? nil
+                let problem =
+                    try await connection.query(
+                        "select millrace.ai_problem($1, $2)", [.json(schema), .text(answer)]
+                    ) { row throws(PostgresError) in row.optionalString(0) }.first ?? nil
                 if problem != nil {
                     refused += 1
                     continue
@@ -70,7 +75,9 @@ import Testing
     }
 
     @Test func `hostile answers pass through a worker as data, and those that do not fit are refused`() async throws {
-        try await withAI { .answer(HostileAnswerTests.answer($0.number)) } _: { bench in
+        try await withAI {
+            .answer(HostileAnswerTests.answer($0.number))
+        } _: { bench in
             try await bench.configure()
             for n in 0..<40 { try await bench.ask("coaching_tip", #"{"situation": "case \#(n)"}"#) }
             try await bench.withWorker { try await bench.ended(40) }

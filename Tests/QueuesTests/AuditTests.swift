@@ -55,6 +55,12 @@ import Testing
         Acting(door: "schedule_remove", call: "millrace.schedule_remove('s')"),
         Acting(door: "provider_force", call: "millrace.provider_force('resend', 'open', 'why')"),
         Acting(door: "flag_set", call: "millrace.flag_set('f', 10)"),
+        Acting(door: "ai_switch", call: "millrace.ai_switch('tenant', 't', true)"),
+        Acting(
+            door: "ai_purpose_put",
+            call:
+                #"millrace.ai_purpose_put('menu', 'You cook.', 'Cook {{n}}', '{"n": {"type": "text"}}', '{"type": "object", "properties": {}}')"#
+        ),
         Acting(
             door: "template_publish",
             call: #"millrace.template_publish('bill', 'A bill', null, 'Pay {{n}}', '{"n": {"type": "text"}}')"#),

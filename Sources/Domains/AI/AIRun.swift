@@ -1,6 +1,6 @@
 import Faults
-import Jobs
 import JSON
+import Jobs
 import Postgres
 import Supervision
 
@@ -21,7 +21,8 @@ struct AIRun: Sendable {
             switch self {
             case .refused, .unfit, .notCalled: true
             case .fault(let fault):
-                fault.kind.retry == .elsewhere || [.notFound, .unsupported, .tooLarge, .permission].contains(fault.kind)
+                fault.kind.retry == .elsewhere
+                    || [.notFound, .unsupported, .tooLarge, .permission].contains(fault.kind)
             case .recorded, .waits, .quota: false
             }
         }
@@ -67,8 +68,10 @@ struct AIRun: Sendable {
             try await close(call, "failed", meter, refusal.kind, refusal.description, took: .now - began)
             return .notCalled(refusal)
         } catch let fault as Fault {
-            try await close(call, meter.reading.hasBegun ? "unknown" : "failed", meter, fault.kind, fault.description, took: .now - began)
-            // A lost run, or a drain: whoever takes the job next asks again.
+            try await close(
+                call, meter.reading.hasBegun ? "unknown" : "failed", meter, fault.kind, fault.description,
+                took: .now - began)
+            // A lost run, or a drain: the next run of the job asks again.
             if Task.isCancelled { throw CancellationError() }
             return .fault(fault)
         }
@@ -93,7 +96,9 @@ struct AIRun: Sendable {
         return problem.map { .unfit($0) } ?? .recorded
     }
 
-    private func record(_ answer: String, _ call: String, provider: any AIProvider, model: String) async throws -> String? {
+    private func record(_ answer: String, _ call: String, provider: any AIProvider, model: String) async throws
+        -> String?
+    {
         let token = context.token
         return try await service.pool.withConnection { [question] connection in
             try await AIStore.answer(
@@ -107,7 +112,9 @@ struct AIRun: Sendable {
         guard let start = text.firstIndex(where: { !$0.isWhitespace }), text[start...].hasPrefix("```") else {
             return text
         }
-        guard let open = text.firstIndex(of: "{"), let close = text.lastIndex(of: "}"), open < close else { return text }
+        guard let open = text.firstIndex(of: "{"), let close = text.lastIndex(of: "}"), open < close else {
+            return text
+        }
         return String(text[open...close])
     }
 

@@ -1,6 +1,6 @@
 import Faults
-package import Jobs
 import JSON
+package import Jobs
 package import Postgres
 package import Supervision
 package import Telemetry
@@ -60,7 +60,9 @@ package struct AIService: Sendable {
             request.model = route.model
             last = try await run.ask(providers[route.provider], request)
             guard last.mayAskElsewhere, index + 1 < routes.count else { break }
-            log.debug("asks another model", [("ai.purpose", question.purpose), ("ai.provider", providers[route.provider].name)])
+            log.debug(
+                "asks another model",
+                [("ai.purpose", question.purpose), ("ai.provider", providers[route.provider].name)])
         }
         return try await conclude(run, last)
     }

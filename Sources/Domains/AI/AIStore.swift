@@ -33,7 +33,7 @@ enum AIStore {
         }.first ?? .done
     }
 
-    /// nil: the account has not so many tokens left; `waits` when calls that run now may give some back.
+    /// nil: the account has too few tokens left; `waits` when calls that run now may give some back.
     static func open(
         _ question: String, token: String, provider: String, model: String, bytes: Int, maxTokens: Int,
         on connection: Connection

@@ -91,12 +91,13 @@ package enum SubscriptionAdmin {
         plan: String, person: String?, tenant: String?, until: String?, renews: Bool, status: String, ref: String?,
         on connection: Connection
     ) async throws(PostgresError) -> [UInt8] {
-        let id = try await connection.query(
-            "select millrace.subscription_set($1, $2, $3, $4::timestamptz, $5, $6, $7)",
-            [
-                .text(plan), .text(person), .text(tenant), .text(until), .bool(renews), .text(status), .text(ref),
-            ]
-        ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
+        let id =
+            try await connection.query(
+                "select millrace.subscription_set($1, $2, $3, $4::timestamptz, $5, $6, $7)",
+                [
+                    .text(plan), .text(person), .text(tenant), .text(until), .bool(renews), .text(status), .text(ref),
+                ]
+            ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
         return try await show(id, on: connection)
     }
 

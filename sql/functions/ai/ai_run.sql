@@ -94,7 +94,7 @@ begin
     model := coalesce(q.model, p.model); limits := p.limits; input := q.input; locale := q.locale;
 end $$;
 
--- Before a call: reserves as many tokens as it can cost. A text never has more tokens than bytes. null: the account has not so many left; `waits`
+-- Before a call: reserves as many tokens as it can cost. A text never has more tokens than bytes. null: the account has too few left; `waits`
 -- when calls that run now may give some back.
 create or replace function millrace.ai_call_open(token text, question uuid, provider text, model text, bytes int, max_tokens int, out call uuid, out waits boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

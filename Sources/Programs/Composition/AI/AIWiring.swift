@@ -71,7 +71,9 @@ extension Composer {
                 ].map { (labels: Metrics.labels([("outcome", $0.0)]), value: Double($0.1)) }),
             RoomGauge(
                 name: "ai_tokens_last_hour", help: "Tokens of these questions.",
-                values: [("{direction=\"in\"}", Double(state.tokensIn)), ("{direction=\"out\"}", Double(state.tokensOut))]),
+                values: [
+                    ("{direction=\"in\"}", Double(state.tokensIn)), ("{direction=\"out\"}", Double(state.tokensOut)),
+                ]),
         ]
     }
 }

@@ -15,7 +15,8 @@ extension Setting {
         help: "The model that is asked there. Without one this format is not used.")
     package static let aiAnthropicURL = Setting(
         "ai-anthropic-url", .custom(expects: "a URL such as https://api.anthropic.com", complaint: webComplaint),
-        fallback: "https://api.anthropic.com", valueName: "URL", help: "The server that is asked in Anthropic's format.")
+        fallback: "https://api.anthropic.com", valueName: "URL", help: "The server that is asked in Anthropic's format."
+    )
     package static let aiAnthropicKey = Setting(
         "ai-anthropic-key", .text, secrecy: .hidden, valueName: "KEY", help: "Its key.")
     package static let aiAnthropicModel = Setting(
@@ -34,7 +35,8 @@ extension Setting {
         "ai-keep", .duration(.seconds(86_400) ... .seconds(86_400 * 3650)), fallback: "30d", valueName: "DURATION",
         help: "How long questions and answers are kept, and answer identical questions; in whole days.")
     package static let aiSlots = Setting(
-        "ai-slots", .integer(1...1000), fallback: "8", valueName: "N", help: "How many questions a worker asks at once.")
+        "ai-slots", .integer(1...1000), fallback: "8", valueName: "N", help: "How many questions a worker asks at once."
+    )
 
     private static func modelComplaint(_ text: String) -> String? {
         (1...200).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }

@@ -12,7 +12,8 @@ extension Command {
                 "status", "STATUS", .choice(["waiting", "asking", "answered", "refused", "failed", "cancelled"]),
                 environment: .none, help: "Only with this status."),
             .single("tenant", "TENANT", environment: .none, help: "Only of this tenant."),
-            .single("limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
+            .single(
+                "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "SEQ", .integer(1...Int.max), environment: .none, help: "Only older ones than this."),
         ],
         examples: [Example("millrace ai list --status failed", "what came to nothing, and why")]
