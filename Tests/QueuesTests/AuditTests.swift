@@ -59,7 +59,7 @@ import Testing
         Acting(
             door: "ai_purpose_put",
             call:
-                #"millrace.ai_purpose_put('menu', 'You cook.', 'Cook {{n}}', '{"n": {"type": "text"}}', '{"type": "object", "properties": {}}')"#
+                #"millrace.ai_purpose_put('menu', 'You cook.', 'Cook {{n}}', '{"n": {"type": "text"}}', '{"type": "object", "properties": {"a": {"type": "string"}}}')"#
         ),
         Acting(
             door: "template_publish",

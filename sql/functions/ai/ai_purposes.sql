@@ -103,6 +103,9 @@ begin
     insert into millrace.ai_purpose (name, version, template_version, schema, model, limits, note, put_by, put_at)
     values (ai_purpose_put.name, coalesce(old.version, 0) + 1, the_template, ai_purpose_put.schema, ai_purpose_put.model, ai_purpose_put.limits, ai_purpose_put.note,
         ai_purpose_put.caller, millrace.now());
+    if old.template_version is distinct from the_template then      -- template_publish has written it down
+        return coalesce(old.version, 0) + 1;
+    end if;
     perform millrace.audited('ai.purpose', ai_purpose_put.name, jsonb_build_object('version', coalesce(old.version, 0) + 1), caller => ai_purpose_put.caller);
     return coalesce(old.version, 0) + 1;
 end $$;

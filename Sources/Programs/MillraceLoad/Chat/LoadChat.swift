@@ -1,6 +1,7 @@
 import MillraceCommand
 import Postgres
 import Telemetry
+import Workers
 
 extension Command {
     static let loadChat = Command(
