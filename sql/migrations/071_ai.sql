@@ -106,5 +106,5 @@ drop function if exists millrace.cards(text, text, int, text, millrace.caller_na
 
 alter table millrace.quota drop constraint a_quota_has_a_known_name;
 alter table millrace.quota add constraint a_quota_has_a_known_name
-    check (name in ('documents', 'pages', 'bytes', 'cpu_seconds', 'ai_tokens') or name ~ '^ai_tokens:[a-z][a-z0-9_]{0,59}$') not valid;
+    check (name in ('documents', 'pages', 'bytes', 'cpu_seconds', 'messages', 'lessons', 'ai_tokens') or name ~ '^ai_tokens:[a-z][a-z0-9_]{0,59}$') not valid;
 alter table millrace.quota validate constraint a_quota_has_a_known_name;
