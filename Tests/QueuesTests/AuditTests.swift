@@ -55,6 +55,20 @@ import Testing
         Acting(door: "schedule_remove", call: "millrace.schedule_remove('s')"),
         Acting(door: "provider_force", call: "millrace.provider_force('resend', 'open', 'why')"),
         Acting(door: "flag_set", call: "millrace.flag_set('f', 10)"),
+        Acting(door: "chat_rules_set", call: #"millrace.chat_rules_set('{"day": 99}')"#),
+        Acting(
+            door: "chat_remove", made: "gen_random_uuid()",
+            then: """
+                select millrace.family_create('chatty', 'UTC'), millrace.family_join('chatty', 'ada', 'parent'), millrace.family_join('chatty', 'ben', 'teen');
+                select millrace.chat_send(millrace.chat_thread_create(family => 'chatty', actor => 'ada'), 'hello', id => '{}', actor => 'ada')
+                """,
+            call: "millrace.chat_remove('{}')"),
+        Acting(door: "subscription_plan_set", call: #"millrace.subscription_plan_set('pro', '{"pages": 7}')"#),
+        Acting(
+            door: "subscription_plan_remove", then: "select millrace.subscription_plan_set('old')",
+            call: "millrace.subscription_plan_remove('old')"),
+        Acting(door: "subscription_set", call: "millrace.subscription_set('pro', person => 'ada')"),
+        Acting(door: "subscription_link", call: "millrace.subscription_link('stripe', 'sub_1', 'ada')"),
         Acting(door: "ai_switch", call: "millrace.ai_switch('tenant', 't', true)"),
         Acting(
             door: "ai_purpose_put",

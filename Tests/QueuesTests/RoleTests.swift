@@ -134,7 +134,10 @@ import Testing
         "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",
         "check_in_respond", "check_in_show", "feed_mine", "feed_position", "sync_pull",
         "sync_push", "sync_push_text", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin",
-        "gateway_end", "ai_ask", "ai_answer", "ai_own", "ai_switch", "document_analysis",
+        "gateway_end", "chat_thread_create", "chat_threads", "chat_messages", "chat_send", "chat_read", "chat_unread",
+        "chat_delete", "chat_search", "chat_status", "chat_leave", "chat_upload", "chat_attachment_link",
+        "lesson_put", "lesson_delete", "lesson", "lesson_list", "ai_ask", "ai_answer", "ai_own", "ai_switch",
+        "document_analysis",
     ]
 
     /// Calls every function, and tries every table, view and sequence, including those that are added later.
