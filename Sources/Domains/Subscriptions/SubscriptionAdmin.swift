@@ -93,7 +93,7 @@ package enum SubscriptionAdmin {
     ) async throws(PostgresError) -> [UInt8] {
         let id =
             try await connection.query(
-                "select millrace.subscription_set($1, $2, $3, $4::timestamptz, $5, $6, $7)",
+                "select millrace.subscription_set($1, $2, $3, $4::timestamptz, $5, $6, $7)::text",
                 [
                     .text(plan), .text(person), .text(tenant), .text(until), .bool(renews), .text(status), .text(ref),
                 ]
