@@ -102,6 +102,13 @@ import Testing
         select millrace.event_publish('com.example.x', '/x', '{"person": "qxzper", "name": "Qxzname"}'), millrace.event_publish('com.example.x', '/x', '{}', tenant => 'qxzper');
         select millrace.subscription_set('pro', person => 'qxzper'), millrace.subscription_link('stripe', 'sub_77', 'qxzper', 'school'), millrace.quota_use('qxzper', 'pages', 1);
         select millrace.cancel(millrace.enqueue('app.ended', '{"person": "qxzper"}', tenant => 'qxzper')), millrace.enqueue('app.waits', '{"person": "qxzper"}', tenant => 'qxzper');
+        select millrace.chat_send(millrace.chat_thread_create(family => 'f', actor => 'qxzper'), 'qxzhello', actor => 'qxzper'),
+               millrace.chat_send(millrace.chat_thread_create('{ben}', actor => 'qxzper'), 'qxzdinner', actor => 'qxzper'),
+               millrace.lesson_put('qxzalgebra', 'Qxzalgebra', tenant => 'qxzper', actor => 'qxzper');
+        insert into millrace.ai_question (id, purpose, version, tenant, actor, caller, account, locale, input, key, status, answer, asked_at, ended_at)
+        values (gen_random_uuid(), 'sentiment', 1, 'qxzper', 'qxzper', 'app', 'qxzper', 'de', '{"text": "qxzsad"}', 'k', 'answered', '{"summary": "qxzwas sad"}', now(), now());
+        insert into millrace.ai_call (id, question, n, account, purpose, provider, model, reserved, outcome, at)
+        select gen_random_uuid(), q.id, 1, q.account, q.purpose, 'openai', 'm', 10, 'answered', now() from millrace.ai_question q;
         insert into millrace.gateway_answer (person, key, request, at, status, answer) values ('qxzper', 'k', 'x', now(), 200, '{"x": "qxzanswer"}');
         insert into millrace.sync_device (person, device, token, claims, made_at, expires_at) values ('qxzper', 'qxzphone', 'h', '{"sub": "qxzper"}', now(), now() + interval '1 day');
         update millrace.notice set status = 'attempting', holder = 1 where channel = 'mail' and status = 'pending';
