@@ -55,7 +55,8 @@ import Testing
             #expect(try await world.call("added_later").status == 403)
             #expect(try await !has("added_later"))
             #expect(try await world.call("added_later").status == 404)
-            try await world.owner.run("drop function millrace.check_in(text, timestamptz, text, millrace.caller_name)")
+            try await world.owner.run(
+                "drop function millrace.check_in(text, timestamptz, text, jsonb, millrace.caller_name)")
             #expect(try await world.call("check_in", #"{"person": "ada"}"#).status == 503)
             #expect(try await world.call("check_in", #"{"person": "ada"}"#).status == 404)
         }

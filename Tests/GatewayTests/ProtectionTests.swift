@@ -173,7 +173,7 @@ import Testing
             }
             #expect(
                 try await door("check_in", "arguments")
-                    == #"[{"name": "person", "type": "text", "required": true}, {"name": "at", "type": "timestamp with time zone", "default": "NULL::timestamp with time zone", "required": false}, {"name": "actor", "type": "text", "default": "NULL::text", "required": false}]"#
+                    == #"[{"name": "person", "type": "text", "required": true}, {"name": "at", "type": "timestamp with time zone", "default": "NULL::timestamp with time zone", "required": false}, {"name": "actor", "type": "text", "default": "NULL::text", "required": false}, {"name": "place", "type": "jsonb", "default": "NULL::jsonb", "required": false}]"#
             )
             #expect(try await door("check_in", "result") == #"{"kind": "scalar", "type": "timestamp with time zone"}"#)
             #expect(try await door("hobby_presets", "result") == #"{"kind": "rows", "type": "text"}"#)
