@@ -8,6 +8,15 @@ import Transfers
 struct AITransfer: Sendable {
     let client: HTTPClient
 
+    static func request(_ base: String, _ path: String, _ body: [UInt8]) -> HTTPRequest {
+        var base = base
+        while base.hasSuffix("/") { base.removeLast() }
+        var request = HTTPRequest("POST", base + path, body: .bytes(body))
+        request.headers.add("Content-Type", "application/json")
+        request.headers.add("Accept", "text/event-stream")
+        return request
+    }
+
     /// Calls `each` for every event, until it says that the answer is whole.
     ///
     /// - Throws: a `Fault`, also when the stream ends before.

@@ -48,11 +48,7 @@ package struct AnthropicProvider: AIProvider {
     }
 
     package func ask(_ body: [UInt8], _ limits: AILimits, meter: AIMeter, call: Call) async throws -> AIReply {
-        var base = configuration.base
-        while base.hasSuffix("/") { base.removeLast() }
-        var request = HTTPRequest("POST", base + "/v1/messages", body: .bytes(body))
-        request.headers.add("Content-Type", "application/json")
-        request.headers.add("Accept", "text/event-stream")
+        var request = AITransfer.request(configuration.base, "/v1/messages", body)
         request.headers.add("anthropic-version", "2023-06-01")
         request.headers.add("x-api-key", configuration.key)
         var reply = AIReply(text: "", end: .whole)

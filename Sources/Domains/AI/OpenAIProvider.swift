@@ -56,11 +56,7 @@ package struct OpenAIProvider: AIProvider {
     }
 
     package func ask(_ body: [UInt8], _ limits: AILimits, meter: AIMeter, call: Call) async throws -> AIReply {
-        var base = configuration.base
-        while base.hasSuffix("/") { base.removeLast() }
-        var request = HTTPRequest("POST", base + "/chat/completions", body: .bytes(body))
-        request.headers.add("Content-Type", "application/json")
-        request.headers.add("Accept", "text/event-stream")
+        var request = AITransfer.request(configuration.base, "/chat/completions", body)
         if let key = configuration.key { request.headers.add("Authorization", "Bearer \(key)") }
         var reply = AIReply(text: "", end: .whole)
         var finish: String?

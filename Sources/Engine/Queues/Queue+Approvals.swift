@@ -99,9 +99,9 @@ extension Queue {
 
     /// How many open questions were asked of people by name, as of the last count of the fleet.
     package static func peopleAsked(on connection: Connection) async throws(PostgresError) -> Int {
-        let rows = try await connection.query(
-            "select coalesce(sum(value), 0)::int8 from millrace.measures_fleet() where name = 'approvals_open' and labels = '{people}'"
-        ) { row throws(PostgresError) in Int(try row.int(0)) }
-        return try one(rows)
+        let open = try await fleetMeasures(on: connection).first {
+            $0.name == "approvals_open" && $0.labels == ["people"]
+        }
+        return Int(open?.value ?? 0)
     }
 }

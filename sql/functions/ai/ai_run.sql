@@ -151,8 +151,8 @@ end $$;
 create or replace function millrace.ai_problem(schema jsonb, answer text) returns text
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
-    if octet_length(answer) > 65536 then
-        return format('it has more than %s bytes', 65536);
+    if octet_length(answer) > millrace.most('ai_answer') then
+        return format('it has more than %s bytes', millrace.most('ai_answer'));
     end if;
     return millrace.ai_misfit(schema, answer::jsonb);
 exception
