@@ -100,6 +100,12 @@ import Testing
         var checker = fine
         checker.entries.append(entry(10, 2, 16, "began", 1.2))
         #expect(rules(checker) == ["each run is accounted for"])
+        checker.faults = [LedgerFault(what: "stop", from: 1.4, until: 1.5, workers: nil)]
+        #expect(rules(checker) == ["each run is accounted for"], "a server that stops in order writes all")
+        checker.faults = [LedgerFault(what: "stop", from: 9, until: 10, undoesClaims: true, workers: nil)]
+        #expect(rules(checker) == ["each run is accounted for"], "the claim was on the disk")
+        checker.faults = [LedgerFault(what: "stop", from: 1.4, until: 1.5, undoesClaims: true, workers: nil)]
+        #expect(rules(checker).isEmpty, "a crash undid the claim")
     }
 
     @Test func `too many holders of a limit key at once are found`() {

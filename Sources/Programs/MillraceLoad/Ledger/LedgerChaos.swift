@@ -53,7 +53,7 @@ final class LedgerChaos: Sendable {
     var promoted: Double? { state.withLock { $0.promoted } }
 
     func failOver(_ failover: Failover) async throws {
-        note(.failover, for: 15)
+        note(.failover, for: 15, crashes: true)
         let promoted = try await failover.strike()
         state.withLock { $0.promoted = promoted }
     }
@@ -97,7 +97,7 @@ final class LedgerChaos: Sendable {
         }
     }
 
-    private func note(_ kind: Kind, for seconds: Double, workers: Set<String>? = nil) {
+    private func note(_ kind: Kind, for seconds: Double, workers: Set<String>? = nil, crashes: Bool = false) {
         let now = LedgerClock.now()
         state.withLock { state in
             state.counts[kind, default: 0] += 1
@@ -105,7 +105,7 @@ final class LedgerChaos: Sendable {
             state.faults.append(
                 LedgerFault(
                     what: kind.rawValue, from: now - 0.5, until: now + seconds, aftermath: Self.aftermath(of: kind),
-                    workers: workers))
+                    undoesClaims: crashes, workers: workers))
         }
     }
 
@@ -191,7 +191,7 @@ final class LedgerChaos: Sendable {
             world.restartPooler()
         case .disk:
             let seconds = Double.random(in: 1...6, using: &random)
-            note(kind, for: seconds + 10)
+            note(kind, for: seconds + 10, crashes: true)
             world.disk?.fill()
             try await Task.sleep(for: .seconds(seconds))
             world.disk?.empty()
@@ -204,9 +204,10 @@ final class LedgerChaos: Sendable {
         case .failover: break  // by `failOver` alone
         case .stop:
             let seconds = Double.random(in: 0...6, using: &random)
-            note(kind, for: seconds + 5)
+            let isCrash = random.chance(0.7)
+            note(kind, for: seconds + 5, crashes: isCrash)
             do {
-                try await world.cluster.stop(random.chance(0.7) ? .immediate : .fast, deadline: .seconds(60))
+                try await world.cluster.stop(isCrash ? .immediate : .fast, deadline: .seconds(60))
                 try await Task.sleep(for: .seconds(seconds))
                 _ = try await world.cluster.start(deadline: .seconds(120))
             } catch {

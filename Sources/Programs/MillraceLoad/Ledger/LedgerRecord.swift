@@ -103,6 +103,8 @@ struct LedgerFault: Sendable {
     var until: Double
     /// How long after it a struck worker may still be taken for dead.
     var aftermath = 0.0
+    /// The server crashed: claims that were not yet on its disk were undone.
+    var undoesClaims = false
     /// The names of the workers that it struck; nil: all.
     var workers: Set<String>?
 }

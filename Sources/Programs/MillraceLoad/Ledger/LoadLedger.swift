@@ -258,6 +258,7 @@ private struct LedgerScenario: Sendable {
             "runs_beyond_the_first": members(verdict.again.sorted { $0.key < $1.key }),
             "first_run_after_promotion_s": pause.map { .double($0) } ?? .null,
             "effects_of_unaccepted_runs": .init(verdict.spentEffects),
+            "runs_of_undone_claims": .init(verdict.undone),
             "findings": .array(findings.prefix(1000).map { ["rule": .string($0.rule), "detail": .string($0.detail)] }),
         ]) {
             let console = invocation.console
@@ -268,6 +269,7 @@ private struct LedgerScenario: Sendable {
             console.print("faults: \(chaos.counts.map { "\($0.1) \($0.0)" }.joined(separator: ", "))")
             console.print("runs beyond the first: \(Self.list(verdict.again))")
             console.print("effects of runs whose end was not accepted: \(Humane.count(verdict.spentEffects))")
+            console.print("runs whose claim a crash of Postgres undid: \(Humane.count(verdict.undone))")
             if let pause {
                 console.print(
                     "the first run began \(Humane.decimal(pause, places: 2)) s after the promotion (bar: 5 s)")
