@@ -63,8 +63,13 @@ final class WorkerStateGuard: Sendable {
         }
     }
 
-    func begin(session: Int64) {
-        state.withLock { $0.session = session }
+    /// What was held under the session before is lost with it: a run that starts later would have a token that names no lease.
+    func begin(session: Int64) -> LostLeases {
+        defer { changed.fire() }
+        return state.withLock { state in
+            state.session = session
+            return state.jobs.lose(state.jobs.leaseNumbers)
+        }
     }
 
     func setBound(_ bound: Int, line: Int32, of queue: Int32) {
@@ -96,12 +101,16 @@ final class WorkerStateGuard: Sendable {
         }
     }
 
-    func accept(_ jobs: [Claimed], gates: [Int64]) {
-        let hasUnread = state.withLock { state in
+    /// Takes in what was claimed under a session. False: another has begun since, and the jobs are not ours any more. They were given to
+    /// others before the session could end.
+    func accept(_ jobs: [Claimed], gates: [Int64], of session: Int64) -> Bool {
+        let (isOurs, hasUnread) = state.withLock { state in
+            guard state.session == session else { return (false, false) }
             state.jobs.accept(jobs, gates: gates)
-            return state.jobs.hasUnread
+            return (true, state.jobs.hasUnread)
         }
         if hasUnread { unread.fire() }
+        return isOurs
     }
 
     /// See `WorkerState`.
@@ -118,9 +127,14 @@ final class WorkerStateGuard: Sendable {
         return opened
     }
 
-    func expect(_ taken: [UnreadLease], gates: [Int64]) {
-        state.withLock { $0.jobs.expect(taken, gates: gates) }
-        unreadLeases.fire()
+    func expect(_ taken: [UnreadLease], gates: [Int64], of session: Int64) -> Bool {
+        let isOurs = state.withLock { state in
+            guard state.session == session else { return false }
+            state.jobs.expect(taken, gates: gates)
+            return true
+        }
+        if isOurs { unreadLeases.fire() }
+        return isOurs
     }
 
     var expected: [UnreadLease] { state.withLock { $0.jobs.expected } }

@@ -211,10 +211,12 @@ actor Claiming: SharingPart {
         guard found.count > 0 else { return isToFollow || found.turnedAway.count > 0 ? .more : .nothing }
         claims.pace.worked()
         sleepLock.woke(full: found.count >= order.wanted && order.wanted > 8)
-        if !found.unreadLeases.isEmpty { state.expect(found.unreadLeases, gates: found.gates) }
+        if !found.unreadLeases.isEmpty, !state.expect(found.unreadLeases, gates: found.gates, of: order.session) {
+            return tooLate(found.count)
+        }
         if !found.jobs.isEmpty {
-            state.accept(
-                found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }, gates: found.gates)
+            let jobs = found.jobs.sorted { ($0.lane.priority, $0.seq) < ($1.lane.priority, $1.seq) }
+            guard state.accept(jobs, gates: found.gates, of: order.session) else { return tooLate(found.count) }
             // A few begin at once; while many do, the next claim goes out.
             if found.jobs.count < Self.few {
                 running.startRuns()
@@ -261,9 +263,18 @@ actor Claiming: SharingPart {
         let place = QueuePosition(lane: job.lane, seq: job.seq)
         shared.floors.withLock { $0.claimed([place], from: [range], wanted: 1) }
         sleepLock.woke(full: false)
-        state.accept([job], gates: [])
+        guard state.accept([job], gates: [], of: order.session) else {
+            _ = tooLate(1)
+            return true
+        }
         running.startRuns()
         return true
+    }
+
+    /// The answer came when this worker had been taken for dead, and had begun another session.
+    private func tooLate(_ count: Int) -> Found {
+        log.info("the answer of a claim came too late; others have its jobs", [("jobs", "\(count)")])
+        return .more
     }
 
     /// Nothing found: linger, then one careful look, then sleep.

@@ -148,6 +148,7 @@ extension SessionKeeping {
                     pin: options.isPinned ? options.buildText : nil))
         }
         try await takeKinds(of: session)
-        state.begin(session: session)
+        let before = state.session
+        state.begin(session: session).settle(session: before, log: log)
     }
 }
