@@ -136,7 +136,8 @@ struct LedgerChecker: Sendable {
             } else {
                 find(
                     "each run is accounted for",
-                    "a run of \(sessions[began.token.session]?.worker ?? "?") that began at \(began.at) has no end in history")
+                    "a run of \(sessions[began.token.session]?.worker ?? "?") that began at \(began.at) has no end in history"
+                )
             }
         }
         steps(written, runs, find)
