@@ -321,6 +321,9 @@ let package = Package(
             swiftSettings: strict),
         .executableTarget(
             name: "FakeResendServer", dependencies: ["Fakes"], path: "Tests/FakeResendServer", swiftSettings: strict),
+        .executableTarget(
+            name: "FakeModelServer", dependencies: ["Fakes", "JSON"], path: "Tests/FakeModelServer",
+            swiftSettings: strict),
         .testTarget(name: "DigestsTests", dependencies: ["Digests", "Encodings"], swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
         .testTarget(

@@ -54,11 +54,13 @@ struct AIBench: Sendable {
 
     /// Runs a worker beside `body`, and drains it.
     func withWorker(
-        anthropicToo: Bool = false, onlyAnthropic: Bool = false, _ change: (inout AIService.Options) -> Void = { _ in },
+        base: String? = nil, anthropicToo: Bool = false, onlyAnthropic: Bool = false,
+        _ change: (inout AIService.Options) -> Void = { _ in },
         _ body: () async throws -> Void
     ) async throws {
         let client = HTTPClient()
-        let openai = OpenAIProvider(.init(base: fake.url + "/v1", key: "k-secret", model: "small"), client: client)
+        let openai = OpenAIProvider(
+            .init(base: base ?? fake.url + "/v1", key: "k-secret", model: "small"), client: client)
         var configuration = AnthropicProvider.Configuration(key: "k-secret", model: "large")
         configuration.base = fake.url
         let anthropic = AnthropicProvider(configuration, client: client)

@@ -46,6 +46,7 @@ package final class FakeModels: Sendable {
     private final class Notes: Sendable {
         let asked = Mutex<[Asked]>([])
         let told = Mutex(Bill())
+        let toldByMark = Mutex<[String: Bill]>([:])
     }
 
     package init(_ behaviour: @escaping @Sendable (Asked) -> Behaviour) throws {
@@ -66,6 +67,9 @@ package final class FakeModels: Sendable {
     package var url: String { "http://127.0.0.1:\(server.port)" }
     package var asked: [Asked] { notes.asked.withLock { $0 } }
     package var told: Bill { notes.told.withLock { $0 } }
+    /// By the mark of the question, for those that have one.
+    package var toldByMark: [String: Bill] { notes.toldByMark.withLock { $0 } }
+    package var port: Int { server.port }
     package func stop() { server.stop() }
 
     package static func tokens(in prompt: String) -> Int { prompt.utf8.count / 4 + 1 }
@@ -141,10 +145,13 @@ package final class FakeModels: Sendable {
     }
 
     private static func count(_ asked: Asked, _ text: String, _ notes: Notes) {
-        notes.told.withLock { bill in
+        func add(to bill: inout Bill) {
             bill.calls += 1
             bill.tokensIn += tokens(in: asked.prompt)
             bill.tokensOut += tokens(out: text)
         }
+        notes.told.withLock { add(to: &$0) }
+        guard let mark = FaultyModels.mark(in: asked.prompt) else { return }
+        notes.toldByMark.withLock { add(to: &$0[mark, default: Bill()]) }
     }
 }

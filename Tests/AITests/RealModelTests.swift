@@ -1,0 +1,66 @@
+import Foundation
+import Postgres
+import TestSupport
+import Testing
+import Transfers
+
+@testable import AI
+
+/// Questions to a real server of the format of OpenAI: deploy/check-ai starts llama.cpp's with a model of random weights.
+@Suite(.enabled(if: ProcessInfo.processInfo.environment["MILLRACE_AI_SERVER"] != nil, "MILLRACE_AI_SERVER is not set"))
+struct RealModelTests {
+    private let server = ProcessInfo.processInfo.environment["MILLRACE_AI_SERVER"] ?? ""
+
+    @Test(arguments: [300])
+    func `a real server is asked, its answers fit, and its tokens are counted as it counts them`(
+        count: Int
+    ) async throws {
+        try await withAI { bench in
+            try await bench.connection.run(
+                """
+                select millrace.ai_purpose_put('mood', 'You judge moods.', 'How is the mood of: {{text}}?', '{"text": {"type": "text", "required": true}}',
+                    '{"type": "object", "required": ["mood", "words"], "additionalProperties": false, "properties": {
+                        "mood": {"type": "string", "enum": ["good", "bad", "mixed"]}, "sure": {"type": "boolean"},
+                        "words": {"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 12}}}}', limits => '{"max_tokens": 400}')
+                """)
+            try await bench.configure()
+            let before = try await figures()
+            for n in 0..<count { try await bench.ask("mood", #"{"text": "day \#(n)"}"#) }
+            try await bench.withWorker(base: server + "/v1") { try await bench.ended(count) }
+            let byStatus = try await bench.connection.column(
+                "select status || ' ' || count(*) from millrace.ai_question group by status")
+            #expect(byStatus == ["answered \(count)"])
+            let misfits = try await bench.connection.int(
+                """
+                select count(*) from millrace.ai_question q
+                 where not (q.answer ->> 'mood' in ('good', 'bad', 'mixed') and jsonb_typeof(q.answer -> 'words') = 'array'
+                            and jsonb_array_length(q.answer -> 'words') <= 3)
+                """)
+            #expect(misfits == 0)
+            let ours = try await bench.connection.column(
+                "select sum(tokens_in)::text from millrace.ai_call union all select sum(tokens_out)::text from millrace.ai_call"
+            )
+            print("real model: \(count) questions answered, tokens in and out: \(ours.joined(separator: ", "))")
+            if let before, let after = try await figures() {
+                #expect(ours == ["\(after.prompts - before.prompts)", "\(after.answers - before.answers)"])
+            }
+            #expect(try await bench.used() == ours.compactMap { Int($0) }.reduce(0, +))
+        }
+    }
+
+    /// What llama.cpp's server counts itself; nil: another server, which does not tell.
+    private func figures() async throws -> (prompts: Int, answers: Int)? {
+        let client = HTTPClient()
+        defer { client.close() }
+        let answer = try await client.send(HTTPRequest("GET", server + "/metrics"))
+        guard answer.status == 200 else { return nil }
+        func value(_ name: String) -> Int? {
+            String(decoding: answer.body, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix(name + " ") }
+                .flatMap { Double($0.split(separator: " ")[1]) }.map { Int($0) }
+        }
+        guard let prompts = value("llamacpp:prompt_tokens_total"),
+            let answers = value("llamacpp:tokens_predicted_total")
+        else { return nil }
+        return (prompts, answers)
+    }
+}
