@@ -176,6 +176,20 @@ import Testing
         }
     }
 
+    @Test func `a provider that is down is asked again when the other one answers badly`() async throws {
+        let good = good
+        try await withAI { asked in
+            if asked.isAnthropic { return .answer("no JSON at all") }
+            return asked.number < 4 ? .status(503, headers: [], body: "") : .answer(good)
+        } _: { bench in
+            try await bench.configure()
+            let id = try await bench.ask()
+            try await bench.withWorker(anthropicToo: true) { try await bench.ended(1) }
+            #expect(try await bench.status(id) == "answered")
+            #expect(bench.fake.asked.count { $0.isAnthropic } >= 2)
+        }
+    }
+
     @Test func `the second provider stands in where the first does not take the key`() async throws {
         let good = good
         try await withAI {

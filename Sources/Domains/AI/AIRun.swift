@@ -16,6 +16,14 @@ struct AIRun: Sendable {
         case notCalled(CallRefusal)
         case fault(Fault)
 
+        /// A model was asked, and gave no answer that can be used.
+        var isVerdict: Bool {
+            switch self {
+            case .refused, .unfit: true
+            case .recorded, .waits, .quota, .notCalled, .fault: false
+            }
+        }
+
         /// Whether another model may do better.
         var mayAskElsewhere: Bool {
             switch self {

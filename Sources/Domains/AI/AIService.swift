@@ -55,16 +55,40 @@ package struct AIService: Sendable {
         }
         let routes = AIRoutes(providers.map { ($0.name, $0.model) }, wanted: question.model).routes
         var last = AIRun.Outcome.fault(Fault(.unavailable, "no provider is configured for this worker"))
+        var away: Away?
         for (index, route) in routes.enumerated() {
             var request = request
             request.model = route.model
             last = try await run.ask(providers[route.provider], request)
+            away = away ?? Away(last)
             guard last.mayAskElsewhere, index + 1 < routes.count else { break }
             log.debug(
                 "asks another model",
                 [("ai.purpose", question.purpose), ("ai.provider", providers[route.provider].name)])
         }
+        if last.isVerdict, let away, context.attempt < context.maxAttempts {
+            try await run.fail("waiting", away.reason, away.sentence)
+            return .retry(after: away.wait, reason: away.sentence)
+        }
         return try await conclude(run, last)
+    }
+
+    /// A provider that could not be asked now, and may do better later than one that answers badly.
+    private struct Away {
+        var reason: String
+        var sentence: String
+        var wait: Duration?
+
+        init?(_ outcome: AIRun.Outcome) {
+            switch outcome {
+            case .notCalled(let refusal):
+                (reason, sentence) = (refusal.kind.rawValue, refusal.description)
+                wait = min(max(refusal.wait ?? .seconds(5), .milliseconds(100)), .seconds(60))
+            case .fault(let fault) where fault.kind.retry != .never:
+                (reason, sentence, wait) = (fault.kind.rawValue, fault.what, fault.wait)
+            case .fault, .recorded, .waits, .quota, .refused, .unfit: return nil
+            }
+        }
     }
 
     private func conclude(_ run: AIRun, _ outcome: AIRun.Outcome) async throws -> Verdict {

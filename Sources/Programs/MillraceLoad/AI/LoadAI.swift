@@ -36,7 +36,7 @@ extension Command {
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
-            Example("millrace load ai", "5,000 questions, about two minutes"),
+            Example("millrace load ai", "5,000 questions, two to seven minutes"),
             Example("millrace load ai --quick --faults 30", "on a worse day"),
         ]
     ) { invocation in

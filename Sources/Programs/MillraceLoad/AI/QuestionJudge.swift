@@ -31,6 +31,8 @@ struct QuestionJudge {
             """)
         let unanswered = try await number(
             "select count(*) from millrace.ai_question where status <> 'answered' and reason is distinct from 'quota'")
+        let poor = try await number(
+            "select count(*) from millrace.ai_question where reason = 'quota' and status = 'refused'")
         let twice = try await number(
             "select count(*) from (select from millrace.ai_question where status = 'answered' and source is null group by key having count(*) > 1) x"
         )
@@ -44,7 +46,7 @@ struct QuestionJudge {
         let cheap = accounts.filter { $0.used < billed[$0.tenant] ?? 0 }.count
         let dear = accounts.filter { $0.known > billed[$0.tenant] ?? 0 }.count
         console.note(
-            "\(Humane.count(outcome.asked)) questions asked, \(Humane.count(outcome.refused)) refused at once for their quota; "
+            "\(Humane.count(outcome.asked)) questions asked, \(Humane.count(outcome.refused)) refused at once for their quota, \(Humane.count(poor)) later; "
                 + "\(Humane.count(answered)) answered, \(Humane.count(fromStore)) of them from the store; "
                 + "\(Humane.count(figures.calls)) calls in \(Humane.decimal(outcome.seconds, places: 0)) s, "
                 + "\(outcome.kills) workers killed; seed \(seed)")
@@ -63,6 +65,8 @@ struct QuestionJudge {
             .atMost("tenants whose quota is not the sum of its calls", 0, measured: Double(wrong), unit: ""),
             .atMost("tenants that paid less than the models' books say", 0, measured: Double(cheap), unit: ""),
             .atMost("tenants whose answers cost more than these books say", 0, measured: Double(dear), unit: ""),
+            .atLeast(
+                "questions for which a quota did not reach", 1, measured: Double(poor + outcome.refused), unit: ""),
             .atMost("tokens above a quota, at any look", 0, measured: Double(outcome.above), unit: ""),
             .atLeast("workers killed", Double(max(2, count / 500)), measured: Double(outcome.kills), unit: ""),
             .atMost(
