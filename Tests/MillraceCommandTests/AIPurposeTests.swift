@@ -102,7 +102,7 @@ import Testing
             let late = try await judged()
             #expect(late.sentence.hasPrefix("1 question has no answer after 15 minutes, the oldest after 16m"))
             try await connection.run(
-                "update millrace.ai_question set status = 'cancelled', ended_at = now(); select millrace.ai_purpose_put('menu', 'i', 'p', '{}', '{\"type\": \"object\"}')"
+                "update millrace.ai_question set status = 'cancelled', ended_at = now(); select millrace.ai_purpose_put('menu', 'i', 'p', '{}', '{\"type\": \"object\", \"properties\": {\"dish\": {\"type\": \"string\"}}}')"
             )
             #expect(try await judged().sentence == "no living worker knows menu")
             await connection.close()
