@@ -63,7 +63,10 @@ enum SubscriptionPages {
         var parts: [ConsolePart] = [
             .facts([
                 ("Changes that are overdue", count("late")),
-                ("The oldest has been due for", .span((state.int("late") ?? 0) > 0 ? state.double("late_s") : nil, tone: "bad")),
+                (
+                    "The oldest has been due for",
+                    .span((state.int("late") ?? 0) > 0 ? state.double("late_s") : nil, tone: "bad")
+                ),
                 ("Without an owner", count("unowned")), ("Without a plan", count("unplanned")),
                 (
                     "Stores that spoke lately",
