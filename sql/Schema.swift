@@ -78,6 +78,7 @@ package enum Schema {
         Script(name: "069_profiles_of_all", bytes: Embedded._069_profiles_of_all),
         Script(name: "070_places", bytes: Embedded._070_places),
         Script(name: "071_ai", bytes: Embedded._071_ai),
+        Script(name: "073_refused_messages", bytes: Embedded._073_refused_messages),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -190,6 +191,7 @@ package enum Schema {
         Script(name: "ai_run", bytes: Embedded.ai_run),
         Script(name: "ai_read", bytes: Embedded.ai_read),
         Script(name: "ai_uses", bytes: Embedded.ai_uses),
+        Script(name: "ai_troubles", bytes: Embedded.ai_troubles),
         Script(name: "webhooks", bytes: Embedded.webhooks),
         Script(name: "webhooks_send", bytes: Embedded.webhooks_send),
         Script(name: "feed", bytes: Embedded.feed),

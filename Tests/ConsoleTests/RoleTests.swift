@@ -102,12 +102,12 @@ import Testing
                 "/jobs/\(report)", "/jobs/\(sealed)", "/jobs?state=running", "/schedule?name=nightly", "/schedules",
                 "/operations/new?state=dead&action=retry", "/approvals", "/approvals/\(Seed.approval)", "/mail",
                 "/mail/\(Seed.mail)", "/documents/\(Seed.document)",
-                "/audit",
+                "/audit", "/subscriptions", "/subscriptions/\(Seed.subscription)",
             ]
             var all = ""
             for page in pages { all += try await world.get("/console\(page)").body }
             #expect(all.contains("[redacted]") && all.contains("sealed"))
-            for secret in ["4111111111111111", "hunter2", "ann@example.com", "The text"] {
+            for secret in ["4111111111111111", "hunter2", "ann@example.com", "The text", "hidden-person"] {
                 #expect(!all.contains(secret), "\(secret) is shown to a \(role)")
             }
         }

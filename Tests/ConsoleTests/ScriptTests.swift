@@ -56,7 +56,7 @@ struct ScriptTests {
                     "/limits", "/mail", "/mail/{id}", "/template", "/templates", "/documents", "/documents/{id}",
                     "/documents/{id}/page",
                     "/approvals", "/approvals/{id}", "/checkins", "/alarms/{id}", "/notices", "/webhooks",
-                    "/webhooks/{id}",
+                    "/webhooks/{id}", "/subscriptions", "/subscriptions/{id}",
                     "/operations",
                     "/operations/{id}", "/audit", "/past",
                     "/search",

@@ -19,6 +19,7 @@ enum Seed {
     static let queuedMail = "0198c1f2-7a3e-7000-8000-000000000003"
     static let document = "0198c1f2-7a3e-7000-8000-00000000000d"
     static let webhook = "0198c1f2-7a3e-7000-8000-00000000000f"
+    static let subscription = "0198c1f2-7a3e-7000-8000-0000000000b1"
     static let approval = "0198c1f2-7a3e-7000-8000-0000000000a1"
 
     private static let jobs = #"""
@@ -117,6 +118,14 @@ enum Seed {
         update millrace.webhook set url = url || '{evil}', state = 'disabled', reason = 'it answered 410{evil}', failing_since = now(), tenant = 'acme{evil}' where id = '0198c1f2-7a3e-7000-8000-00000000000f';
         insert into millrace.webhook_delivery (webhook, event, seq, state, due_at, attempts, code, error, first_at, done_at) values
             ('0198c1f2-7a3e-7000-8000-00000000000f', '0198c1f2-7a3e-7000-8000-0000000000e1', 1, 'failed', now(), 9, 410, 'gone{evil}', now(), now());
+        -- Subscriptions: one by hand, one of a store that nobody owns, and messages that were refused.
+        select millrace.subscription_plan_set('pro', '{"pages": 1000}', products => '{stripe:price_pro}'), millrace.subscription_set('pro', person => 'ann{evil}');
+        insert into millrace.subscription (id, store, ref, product, state, status, period_end, created_at, changed_at) values
+            ('0198c1f2-7a3e-7000-8000-0000000000b1', 'stripe', 'sub_1{evil}', 'price_old{evil}', 'grace', 'unpaid', now() - interval '1 hour', now() - interval '1 day', now());
+        insert into millrace.subscription_event (store, id, subscription, type, at, rank, item, facts, arrived_at) values
+            ('stripe', 'evt_1{evil}', '0198c1f2-7a3e-7000-8000-0000000000b1', 'customer.subscription.updated{evil}', now(), 100, 'sub_1',
+             '{"status": "unpaid{jevil}", "product": "price_old{jevil}", "renews": true, "person": "hidden-person"}', now());
+        select millrace.subscription_refused('stripe', left('no signature matches{evil}', 100), 3);
         -- Questions to people: one is open, one was answered.
         select millrace.approval_ask((select max(j.id) from millrace.job j join millrace.kind k on k.id = j.kind where k.name = 'report.build'), 'refund{evil}',
             '{"request": {"note": "{jevil}", "card": {"number": "4111111111111111"}}, "remind_seconds": 3600, "notify": ["ann", "boss@example.com"], "escalate_seconds": 7200, "escalate_to": ["eve"]}', 'acme{evil}', 'x', now());

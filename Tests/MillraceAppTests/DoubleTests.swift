@@ -29,6 +29,21 @@ import Testing
         #expect(try await anna.checkIns.state()?.alarms.count == 1)
     }
 
+    @Test func `the newest place of a person is what an alarm would show, and it goes with the account`() async throws {
+        let gateway = MemoryGateway()
+        let anna = gateway.client(for: "anna")
+        let now = Date()
+        let here = CheckInPlace(latitude: 47.8, longitude: 13.05, at: now)
+        _ = try await anna.emergency.help(place: here)
+        _ = try await anna.emergency.help(
+            place: CheckInPlace(latitude: 1, longitude: 2, at: now.addingTimeInterval(-60)))
+        _ = try await anna.emergency.help(place: CheckInPlace(latitude: 91, longitude: 2))
+        #expect(await gateway.place(of: "anna") == here)
+        #expect(await gateway.place(of: "ben") == nil)
+        try await anna.user.deleteAccount()
+        #expect(await gateway.place(of: "anna") == nil)
+    }
+
     @Test func `a test says which call fails, and only that one does`() async throws {
         let gateway = MemoryGateway()
         let anna = gateway.client(for: "anna")

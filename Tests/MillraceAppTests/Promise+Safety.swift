@@ -7,6 +7,8 @@ import Testing
 extension Promise {
     // MARK: check-ins and emergencies
 
+    private static let lake = CheckInPlace(latitude: 47.8095, longitude: -13.055, accuracy: 12)
+
     func checkIns(_ people: People) async throws {
         let anna = people.anna
         #expect(try await anna.checkIns.state() == nil)
@@ -20,7 +22,7 @@ extension Promise {
 
         let armed = try #require(try await anna.checkIns.arm(settings).value)
         #expect(abs(armed.timeIntervalSinceNow - 3600) < 600)
-        let later = try #require(try await anna.checkIns.checkIn().value)
+        let later = try #require(try await anna.checkIns.checkIn(place: Self.lake).value)
         #expect(later >= armed)
         let state = try #require(try await anna.checkIns.state())
         #expect(state.state == "armed" && state.interval == .seconds(3600) && state.alarms == [])
@@ -42,7 +44,14 @@ extension Promise {
     func emergency(_ people: People) async throws {
         let (anna, ben) = (people.anna, people.ben)
         let alone = try #require(try await anna.emergency.help(note: "at the lake").value)
-        #expect(alone.reachesNobody && alone.told == [])
+        #expect(alone.reachesNobody && alone.told == [] && alone.placeUsed == nil)
+        // Help is called with a place, and also with one that cannot be right.
+        #expect(try await anna.emergency.help(place: Self.lake).value?.placeUsed == true)
+        for (latitude, longitude) in [(90.5, 0.0), (0, -180.5), (.nan, 0), (0, .infinity)] {
+            let nowhere = CheckInPlace(latitude: latitude, longitude: longitude)
+            let again = try #require(try await anna.emergency.help(note: nil, place: nowhere).value)
+            #expect(again.alarm == alone.alarm && again.placeUsed == false)
+        }
         #expect(try await anna.emergency.respond(to: alone.alarm, .safe).value == "resolved")
         try await expect(.invalidInput, "contact") {
             _ = try await anna.emergency.setContact(EmergencyContact(anna.person, push: true))

@@ -155,6 +155,55 @@ import Testing
         }
     }
 
+    @Test func `a place goes with a check-in or an alarm, and no verb, no complaint and no audit shows it`()
+        async throws
+    {
+        for place in ["91,0", "0,-181", "48.137", "48.137,11.575,3", "0x10,1", "north,east", "", "1e3,0"] {
+            let refused = await millrace("checkins", "alarm", "anna", "--place=\(place)")
+            #expect(refused.code == .misused && refused.errors.contains("--place"), "\(place): \(refused.errors)")
+            #expect(place.count < 6 || !refused.errors.contains(place) || place == "48.137", "\(refused.errors)")
+        }
+        let alone = await millrace("checkins", "check-in", "anna", "--accuracy", "20")
+        #expect(alone.code == .misused && alone.errors.contains("--accuracy needs --place"))
+        try await withDatabase { database in
+            let url = database.url
+            let connection = try await database.connect()
+            try await connection.run(
+                #"""
+                select millrace.check_in_contact('anna', 'mum', 1, '{"mail": "mum@example.com"}', actor => 'anna'), millrace.check_in_confirm('anna', 'mum');
+                select millrace.check_in_arm('anna', actor => 'anna')
+                """#)
+            let kept = "select concat_ws(' ', latitude, longitude, accuracy) from millrace.place where"
+            let checkIn = await millrace(
+                "checkins", "check-in", "anna", "--place", "-33.856784,151.215297", "--accuracy", "20",
+                "--database-url", url)
+            #expect(checkIn.code == .done && checkIn.output.hasPrefix("anna is expected"), "\(checkIn.errors)")
+            #expect(try await connection.value("\(kept) person = 'anna'") == "-33.856784 151.215297 20")
+            let help = await millrace(
+                "checkins", "alarm", "anna", "--place", "48.137,11.575", "--json", "--database-url", url)
+            let answer = try JSONValue.read(help.output)
+            #expect(help.code == .done && answer["place_used"] == .bool(true))
+            #expect(try await connection.value("\(kept) alarm is not null") == "48.137 11.575")
+            var told = checkIn.output + checkIn.errors + help.output + help.errors
+            for verb in [
+                ["checkins", "show", "anna"], ["checkins", "alarms"], ["checkins", "history", "anna"],
+                ["audit", "list"],
+                ["notices", "list"], ["events", "list"],
+            ] {
+                for more in [[], ["--json"]] {
+                    let capture = Capture()
+                    let code = await Application.run(
+                        arguments: verb + more + ["--database-url", url], surroundings: .fake(),
+                        console: capture.console)
+                    #expect(code == .done, "\(verb): \(capture.errors)")
+                    told += capture.output + capture.errors
+                }
+            }
+            #expect(told.contains("anna") && !told.contains("48.137") && !told.contains("33.856"), "\(told)")
+            await connection.close()
+        }
+    }
+
     @Test func `status and doctor say when nobody watches, when an alarm is late, and when it reaches nobody`()
         async throws
     {

@@ -32,7 +32,11 @@ import Testing
         "family_join newcomer": "family_join('f', 'newcomer', 'teen')",
         "family_join elsewhere": "family_join('g', 'kid', 'teen')",
         "family_join parent": "family_join('f', 'kid', 'parent')",
-        "ai_switch": "ai_switch('family', 'f', true)",
+        "ai_switch": "ai_switch('family', 'f', false)",
+        "ai_ask": #"ai_ask('sentiment', '{"text": "I am fine."}', actor => 'kid')"#,
+        "ai_answer": "ai_answer('$question'$as)",
+        "ai_own":
+            "ai_own($as) a right join (values (1)) v(n) on true cross join lateral (select coalesce(a.purpose = 'sentiment', false))",
         "family_invitations": "family_invitations('f')",
         "family_invitations own": "family_invitations(of_person => 'kid')",
         "family_uninvite": "family_uninvite('f', 'kid')",
@@ -116,6 +120,8 @@ import Testing
             select millrace.family_join('f', 'mum', 'parent'), millrace.family_join('f', 'dad', 'parent'), millrace.family_join('f', 'kid', 'teen'),
                    millrace.family_join('f', 'sis', 'teen'), millrace.family_join('g', 'eve', 'parent');
             select millrace.family_invite('f', 'kid', 'parent', 'mum');
+            select millrace.ai_providers_tell('[{"name": "openai", "wire": "openai", "model": "m"}]'), millrace.ai_switch('family', 'f', true);
+            select millrace.ai_ask('sentiment', '{"text": "well"}', actor => 'kid');
             select millrace.quest_complete('f', 'kid', actor => 'kid'), millrace.mood_log('kid', 'calm', actor => 'kid');
             select millrace.chat_send(millrace.chat_thread_create(actor => 'kid'), 'hello', actor => 'kid');
             select millrace.check_in_contact('kid', 'bob', 1, '{"mail": "bob@example.com", "push": true}', actor => 'kid'),
@@ -192,6 +198,7 @@ import Testing
             let alarm = try await owner.value("select id from millrace.alarm") ?? ""
             let thread = try await owner.value("select thread from millrace.chat_message") ?? ""
             let message = try await owner.value("select id from millrace.chat_message") ?? ""
+            let question = try await owner.value("select id from millrace.ai_question") ?? ""
             let ref =
                 try await owner.value("select ref from millrace.watch_address where contact = 'second'") ?? ""
             var wrong: [String] = []
@@ -199,6 +206,7 @@ import Testing
                 let call = (Self.calls[line.name] ?? "").replacing("$mood", with: mood)
                     .replacing("$alarm", with: alarm).replacing("$ref", with: ref)
                     .replacing("$thread", with: thread).replacing("$message", with: message)
+                    .replacing("$question", with: question)
                 for (actor, isAllowed) in line.cells {
                     let who = line.name == "check_in_accept" ? "bob" : "kid"
                     let call = call.replacing("$as", with: Self.people[actor] == nil ? ", actor => '\(who)'" : "")

@@ -70,6 +70,9 @@ import Testing
                 #expect(await post(port, stripe, event, signature: wrong).hasPrefix("401 "))
             }
             #expect(try await connection.int("select count(*) from millrace.subscription_event") == 0)
+            let reasons = try await connection.column(
+                "select why from millrace.subscription_refusal where store = 'stripe' order by 1")
+            #expect(reasons.contains("no signature matches") && reasons.count == 3, "\(reasons)")
             for said in ["new", "known"] {
                 #expect(await post(port, stripe, event, signature: sign(event)) == "200 {\"said\":\"\(said)\"}")
             }

@@ -125,6 +125,81 @@ package enum AIAdmin {
         }.first ?? State()
     }
 
+    /// What keeps questions from being answered, for doctor.
+    package struct Troubles: Sendable, Equatable {
+        /// What workers can ask.
+        package var providers: [String] = []
+        /// Tenants and families for which AI is switched on.
+        package var switched = 0
+        /// Questions that are due for more than 15 minutes.
+        package var late = 0
+        /// How long the oldest of these has been due, in seconds.
+        package var oldest: Double = 0
+        /// Purposes that no living worker knows, although some ask models.
+        package var unserved: [String] = []
+        /// Living workers that ask models.
+        package var workers = 0
+
+        package init() {}
+    }
+
+    package static func troubles(
+        on connection: Connection, deadline: Duration
+    ) async throws(PostgresError) -> Troubles {
+        try await connection.query(
+            "select providers, switched, late, late_s, unserved, serving from millrace.ai_troubles()",
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            var troubles = Troubles()
+            troubles.providers = try row.strings(0)
+            troubles.switched = Int(try row.int(1))
+            troubles.late = Int(try row.int(2))
+            troubles.oldest = try row.double(3)
+            troubles.unserved = try row.strings(4)
+            troubles.workers = Int(try row.int(5))
+            return troubles
+        }.first ?? Troubles()
+    }
+
+    /// A purpose as it can be put again, as JSON; nil: there is none.
+    package static func purpose(_ name: String, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.ai_purpose_shown($1)", [.text(name)]) {
+            row throws(PostgresError) in row.optionalJSON(0)
+        }.first ?? nil
+    }
+
+    /// What a purpose is to be; `variables`, `schema` and `limits` are JSON.
+    package struct NewPurpose: Sendable, Equatable {
+        package var instructions: String
+        package var prompt: String
+        package var variables: String
+        package var schema: String
+        package var model: String?
+        package var limits: String
+        package var note: String?
+
+        package init(
+            instructions: String, prompt: String, variables: String, schema: String, model: String?, limits: String,
+            note: String?
+        ) {
+            (self.instructions, self.prompt, self.variables, self.schema) = (instructions, prompt, variables, schema)
+            (self.model, self.limits, self.note) = (model, limits, note)
+        }
+    }
+
+    /// Returns the version, which is the same when nothing is new.
+    package static func put(
+        _ name: String, _ purpose: NewPurpose, on connection: Connection
+    ) async throws(PostgresError) -> Int {
+        try await connection.query(
+            "select millrace.ai_purpose_put($1, $2, $3, $4, $5, $6, $7, $8)",
+            [
+                .text(name), .text(purpose.instructions), .text(purpose.prompt), .json(purpose.variables),
+                .json(purpose.schema), .text(purpose.model), .json(purpose.limits), .text(purpose.note),
+            ]
+        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+    }
+
     /// Tells the database what this worker can ask, and how long questions are kept.
     package static func tell(
         _ providers: [any AIProvider], keepDays: Int, on connection: Connection

@@ -1,3 +1,4 @@
+package import FoundationEssentials
 package import Postgres
 
 /// The operators' and links' side of check-ins. Rows come as JSON, with the views' own column names.
@@ -63,12 +64,45 @@ package enum CheckInAdmin {
             "select e from jsonb_array_elements(millrace.watch_contacts($1)) e", [.text(person)], on: connection)
     }
 
+    /// Where a person is, in degrees and metres.
+    package struct GivenPlace: Sendable, Equatable {
+        package var latitude: Double
+        package var longitude: Double
+        package var accuracy: Double?
+
+        package init(latitude: Double, longitude: Double, accuracy: Double? = nil) {
+            (self.latitude, self.longitude, self.accuracy) = (latitude, longitude, accuracy)
+        }
+    }
+
+    /// Checks in for a person; returns the new expiry.
+    package static func checkIn(
+        _ person: String, at: Date?, place: GivenPlace?, on connection: Connection
+    ) async throws(PostgresError) -> String? {
+        try await call(
+            """
+            select to_json(millrace.check_in($1, $2, actor => $1, place => case when $3::float8 is not null then
+                   jsonb_build_object('latitude', $3::float8, 'longitude', $4::float8, 'accuracy', $5::float8) end)) #>> '{}'
+            """,
+            [
+                .text(person), .timestamp(at), .float8(place?.latitude), .float8(place?.longitude),
+                .float8(place?.accuracy),
+            ], on: connection)
+    }
+
     /// Calls for help in a person's name; returns the alarm and who is told.
     package static func help(
-        _ person: String, note: String?, on connection: Connection
+        _ person: String, note: String?, place: GivenPlace?, on connection: Connection
     ) async throws(PostgresError) -> [UInt8]? {
         try await connection.query(
-            "select millrace.check_in_help($1, $2, actor => $1)", [.text(person), .text(note)]
+            """
+            select millrace.check_in_help($1, $2, actor => $1, place => case when $3::float8 is not null then
+                   jsonb_build_object('latitude', $3::float8, 'longitude', $4::float8, 'accuracy', $5::float8) end)
+            """,
+            [
+                .text(person), .text(note), .float8(place?.latitude), .float8(place?.longitude),
+                .float8(place?.accuracy),
+            ]
         ) { row throws(PostgresError) in row.optionalJSON(0) }.first ?? nil
     }
 

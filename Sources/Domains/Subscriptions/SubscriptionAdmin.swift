@@ -12,8 +12,29 @@ package enum SubscriptionAdmin {
         package var unowned = 0
         package var unplanned = 0
         package var late = 0
+        /// How long the oldest of these has been due, in seconds.
+        package var oldest: Double = 0
+        /// Stores that have sent something in the last 30 days.
+        package var told: [String] = []
+        /// Plans without a quota although a lower one has some, or none has any.
+        package var bare: [String] = []
+        /// Messages of the last seven days that were not taken, the newest first.
+        package var refused: [Refused] = []
 
         package init() {}
+    }
+
+    /// Messages of a store that were not taken for one reason.
+    package struct Refused: Sendable, Equatable {
+        package var store: String
+        package var why: String
+        package var messages: Int
+        /// How long ago the last of them came, in seconds.
+        package var ago: Double
+
+        package init(store: String, why: String, messages: Int, ago: Double) {
+            (self.store, self.why, self.messages, self.ago) = (store, why, messages, ago)
+        }
     }
 
     package struct Filter: Sendable {
@@ -129,20 +150,42 @@ package enum SubscriptionAdmin {
         }.first ?? nil
     }
 
+    /// Counts messages that a worker did not take.
+    package static func refused(
+        _ store: String, why: String, messages: Int, on connection: Connection
+    ) async throws(PostgresError) {
+        try await connection.execute(
+            "select millrace.subscription_refused($1, $2, $3)", [.text(store), .text(why), .int8(Int64(messages))])
+    }
+
     package static func state(
         on connection: Connection, deadline: Duration
     ) async throws(PostgresError) -> State {
-        try await connection.query(
-            "select array_to_string(stores, ','), unowned, unplanned, late from millrace.subscription_state()",
-            deadline: deadline
+        var state =
+            try await connection.query(
+                "select stores, unowned, unplanned, late, late_s, told, bare from millrace.subscription_state()",
+                deadline: deadline
+            ) { row throws(PostgresError) in
+                var state = State()
+                state.stores = try row.strings(0)
+                state.unowned = Int(try row.int(1))
+                state.unplanned = Int(try row.int(2))
+                state.late = Int(try row.int(3))
+                state.oldest = try row.double(4)
+                state.told = try row.strings(5)
+                state.bare = try row.strings(6)
+                return state
+            }.first ?? State()
+        state.refused = try await connection.query(
+            """
+            select r ->> 'store', r ->> 'why', (r ->> 'messages')::bigint, (r ->> 'ago_s')::float8
+              from millrace.subscription_state() s cross join lateral jsonb_array_elements(s.refused) r
+            """, deadline: deadline
         ) { row throws(PostgresError) in
-            var state = State()
-            state.stores = try row.string(0).split(separator: ",").map(String.init)
-            state.unowned = Int(try row.int(1))
-            state.unplanned = Int(try row.int(2))
-            state.late = Int(try row.int(3))
-            return state
-        }.first ?? State()
+            Refused(
+                store: try row.string(0), why: try row.string(1), messages: Int(try row.int(2)), ago: try row.double(3))
+        }
+        return state
     }
 
     private static func one(

@@ -108,7 +108,7 @@ extension Composer {
         let webhooks = webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
         let mailRoutes = sendsMail ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
         let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
-        let subscriptionRoutes = try subscriptionRoutes(pool)
+        let subscriptions = try subscriptionRoutes(pool)
         let console =
             settings.showsConsole
             ? try console(pool: Pool(database, size: 6), version: JobWorker.version, keepsHouse: false) : nil
@@ -117,13 +117,14 @@ extension Composer {
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + subscriptionRoutes + checkIns.routes + approvalRoutes + blobs.routes
+            more: mailRoutes + subscriptions.all + checkIns.routes + approvalRoutes + blobs.routes
                 + (console?.routes ?? []),
             rooms: {
                 var gauges = await mail?.service.tally.gauges ?? []
                 gauges += await checkIns.gauges
                 gauges += await notices?.standing.gauges ?? []
                 gauges += await aiGauges(pool)
+                gauges += subscriptions.tally.gauges
                 return gauges + (await webhooks?.tally.gauges ?? [])
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()

@@ -51,6 +51,38 @@ import Testing
         }
     }
 
+    @Test func `a place that was given offline counts as of when the person was there, and no record keeps it`()
+        async throws
+    {
+        try await AppWorld.with { world in
+            try await arm(world)
+            try await world.withQueue("anna") { anna, queue, _ in
+                let there = Date(timeIntervalSinceNow: -1)
+                let place = CheckInPlace(latitude: 47.8095, longitude: -13.055, accuracy: 12, at: there)
+                #expect(try await anna.checkIns.checkIn(place: place).isQueued)
+                #expect(try await anna.emergency.help(note: "at the lake", place: place).isQueued)
+                #expect(try await world.drain(queue) == OfflineQueue.Report(ended: 2, waiting: 0))
+                for whose in ["person = 'anna'", "alarm is not null"] {
+                    let kept = try await world.owner.value(
+                        "select concat_ws(' ', latitude, longitude, accuracy) from millrace.place where \(whose)")
+                    #expect(kept == "47.8095 -13.055 12", "\(whose)")
+                    let at = try await world.owner.value(
+                        "select extract(epoch from at)::text from millrace.place where \(whose)")
+                    #expect(abs(try #require(Double(at ?? "")) - there.timeIntervalSince1970) < 0.001)
+                }
+                let tables = try await world.owner.column(
+                    "select relname from pg_class where relnamespace = 'millrace'::regnamespace and relkind in ('r', 'p') and relname <> 'place'"
+                )
+                for table in tables {
+                    #expect(
+                        try await world.owner.int(
+                            "select count(*) from millrace.\"\(table)\" x where x::text ~ '47[.]8095|13[.]055'") == 0,
+                        "\(table)")
+                }
+            }
+        }
+    }
+
     @Test func `a drain whose answer was lost is repeated without a second effect`() async throws {
         try await AppWorld.with { world in
             try await world.withQueue("anna") { anna, queue, directory in

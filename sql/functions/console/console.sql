@@ -87,3 +87,35 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
     select c.* from (select w.person from millrace.watch w where w.wake_at is not null order by w.wake_at limit page) w
       join millrace.check_ins c on c.person = w.person order by c.check_in_expiration
 $$;
+
+-- Subscriptions, those that changed last first, without the names of persons and tenants.
+create or replace function millrace.subscriptions_shown(the_state text default null, the_plan text default null, the_store text default null, after uuid default null,
+    page int default 50)
+returns table (id uuid, store text, plan text, product text, state text, renews boolean, period_end timestamptz, next_at timestamptz, is_owned boolean,
+    created_at timestamptz, changed_at timestamptz)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+    last record;
+begin
+    if subscriptions_shown.page is null or subscriptions_shown.page not between 1 and 500 then
+        perform millrace.refuse('a page has 1 to 500 subscriptions', 'page');
+    end if;
+    select s.changed_at, s.id into last from millrace.subscription s where s.id = subscriptions_shown.after;
+    return query
+    select s.id, s.store, s.plan, s.product, s.state, s.renews, s.period_end, s.next_at, s.account is not null, s.created_at, s.changed_at
+      from (select x.* from millrace.subscription x
+             where subscriptions_shown.after is null or (x.changed_at, x.id) < (last.changed_at, last.id) order by x.changed_at desc, x.id desc limit 10000) s
+     where (the_state is null or s.state = the_state) and (the_plan is null or s.plan = the_plan) and (the_store is null or s.store = the_store)
+     order by s.changed_at desc, s.id desc limit subscriptions_shown.page;
+end $$;
+
+-- One subscription with its events, without the names of persons and tenants.
+create or replace function millrace.subscription_shown(the_id uuid) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+    select millrace.subscription_row(s) - array['person', 'tenant'] || jsonb_build_object('is_owned', s.account is not null, 'events', coalesce((
+        select jsonb_agg(jsonb_build_object('id', e.id, 'type', e.type, 'at', e.at, 'arrived_at', e.arrived_at, 'status', e.facts -> 'status', 'product', e.facts -> 'product',
+                   'period_end', e.facts -> 'period_end', 'renews', e.facts -> 'renews') order by e.at desc, e.rank desc, e.id desc)
+          from (select * from millrace.subscription_event y where y.subscription = s.id order by y.at desc, y.rank desc, y.id desc limit 200) e), '[]'))
+      from millrace.subscription s where s.id = the_id
+$$;

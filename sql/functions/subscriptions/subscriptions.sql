@@ -285,8 +285,10 @@ begin
     return case when n = 100 then jsonb_build_object('all', true, 'accounts', last) end;
 end $$;
 
--- For doctor: what cannot do its work. products: stores that a plan names products of.
-create or replace function millrace.subscription_state(out stores text[], out unowned int, out unplanned int, out late int)
+-- For doctor and the console: what cannot do its work. stores: those that a plan names products of. told: those that have sent something in the last
+-- 30 days. bare: plans without a quota, where a plan of the same or a higher rank has some, or none has any.
+create or replace function millrace.subscription_state(out stores text[], out unowned int, out unplanned int, out late int, out late_s float8, out told text[],
+    out bare text[], out refused jsonb)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
@@ -294,8 +296,30 @@ begin
     stores := array(select distinct m.store from millrace.subscription_product m order by 1);
     unowned := (select count(*) from (select from millrace.subscription s where s.account is null and millrace.subscription_has_rights(s.state) limit 10000) x);
     unplanned := (select count(*) from (select from millrace.subscription s where s.plan is null and millrace.subscription_has_rights(s.state) limit 10000) x);
-    late := (select count(*) from (select from millrace.subscription s where s.next_at < t - interval '10 minutes' limit 10000) x);
+    select count(*), coalesce(extract(epoch from t - min(x.next_at)), 0) into late, late_s
+      from (select s.next_at from millrace.subscription s where s.next_at < t - interval '10 minutes' order by s.next_at limit 10000) x;
+    told := array(select distinct x.store
+                    from (select e.store from millrace.subscription_event e where e.arrived_at > t - interval '30 days' order by e.arrived_at desc limit 1000) x
+                   where x.store <> 'manual' order by 1);
+    bare := array(select p.name from millrace.subscription_plan p
+                   where p.quotas = '{}' and (exists (select from millrace.subscription_plan x where x.quotas <> '{}' and x.rank >= p.rank)
+                                              or not exists (select from millrace.subscription_plan x where x.quotas <> '{}'))
+                   order by p.rank desc, p.name limit 10);
+    refused := (select coalesce(jsonb_agg(jsonb_build_object('store', r.store, 'why', r.why, 'messages', r.messages, 'first_at', r.first_at, 'last_at', r.last_at,
+                       'ago_s', extract(epoch from t - r.last_at))
+                       order by r.last_at desc, r.store, r.why), '[]')
+                  from millrace.subscription_refusal r where r.last_at > t - interval '7 days');
 end $$;
+
+-- Counts messages that were not taken. Workers call it at most twice a minute for each store and reason: anybody can send such messages.
+create or replace function millrace.subscription_refused(store text, why text, messages bigint) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.subscription_refusal as r (store, why, messages, first_at, last_at)
+    values (subscription_refused.store, left(subscription_refused.why, 100), greatest(1, subscription_refused.messages), millrace.now(), millrace.now())
+        on conflict (store, why) do update
+       set messages = case when r.last_at < millrace.now() - interval '7 days' then 0 else r.messages end + excluded.messages,
+           first_at = case when r.last_at < millrace.now() - interval '7 days' then excluded.first_at else r.first_at end, last_at = excluded.last_at
+$$;
 
 -- Called by maintain. Old events go that no state depends on; what its job has missed is caught up with.
 create or replace function millrace.subscriptions_expire(most int default 2000) returns bigint
@@ -309,6 +333,7 @@ begin
        and exists (select from millrace.subscription_event y where y.subscription = e.subscription and y.item = e.item and (y.at, y.rank, y.id) > (e.at, e.rank, e.id))
        and exists (select from millrace.subscription_event y where y.subscription = e.subscription and y.at > e.at + interval '100 days');
     get diagnostics gone = row_count;
+    delete from millrace.subscription_refusal r where r.last_at < millrace.now() - interval '30 days';
     for one in select s.id from millrace.subscription s where s.next_at < millrace.now() - interval '10 minutes' order by s.next_at limit 100 for no key update skip locked loop
         perform millrace.subscription_settle(one);
     end loop;

@@ -13,6 +13,7 @@ struct ConsoleLayout: Sendable {
         ("/limits", "Limits"),
         ("/providers", "Providers"), ("/mail", "Mail"), ("/templates", "Templates"), ("/documents", "Documents"),
         ("/checkins", "Check-ins"), ("/quests", "Quests"), ("/notices", "Notices"), ("/webhooks", "Webhooks"),
+        ("/subscriptions", "Subscriptions"),
         ("/operations", "Operations"), ("/audit", "Audit"), ("/past", "The past"), ("/storage", "Storage"),
     ]
 

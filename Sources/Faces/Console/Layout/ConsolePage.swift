@@ -64,13 +64,14 @@ enum StateTone {
     static func of(_ state: String) -> String? {
         switch state {
         case "dead", "failed", "critical", "open", "forced_open", "refused", "bounced", "lost", "disabled", "raised",
-            "CRITICAL", "crashed":
+            "CRITICAL", "crashed", "revoked":
             "bad"
         case "cancelled", "paused", "degraded", "DEGRADED", "retried", "parked", "unknown", "draining", "cut off",
-            "probing", "ramping", "observing", "forced_closed", "warned", "acknowledged", "suspect", "expired":
+            "probing", "ramping", "observing", "forced_closed", "warned", "acknowledged", "suspect", "expired",
+            "grace", "incomplete":
             "warn"
         case "succeeded", "completed", "OK", "ok", "closed", "working", "accepted", "delivered", "resolved", "active",
-            "sent", "armed":
+            "sent", "armed", "trial":
             "good"
         default: nil
         }

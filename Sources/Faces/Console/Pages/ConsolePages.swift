@@ -5,7 +5,9 @@ enum ConsolePages {
     static let all: [ConsolePageRoute] =
         OverviewPages.routes + QueuePages.routes + JobPages.routes + FailurePages.routes + SchedulePages.routes
         + WorkerPages.routes + ProviderPages.routes + MailPages.routes + TemplatePages.routes + DocumentPages.routes
-        + ApprovalPages.routes + CheckInPages.routes + RoomPages.routes + OperationPages.routes + PastPages.routes
+        + ApprovalPages.routes + CheckInPages.routes + RoomPages.routes + SubscriptionPages.routes
+        + OperationPages.routes
+        + PastPages.routes
 
     static let files: [ConsoleFileRoute] = TemplatePages.files + DocumentPages.files + OperationPages.files
 }

@@ -3,9 +3,13 @@ import Foundation
 struct MemoryCheckIns: CheckInClient {
     let memory: MemoryContext
 
-    func checkIn(at: Date) async throws -> Submission<Date> {
+    func checkIn(at: Date, place: CheckInPlace?) async throws -> Submission<Date> {
         let person = memory.person
-        return try await memory.gateway.submit(isUrgent: true) { try $0.checkIn(person, at: at) }
+        return try await memory.gateway.submit(isUrgent: true) { state in
+            let expiry = try state.checkIn(person, at: at)
+            state.keep(place, of: person)
+            return expiry
+        }
     }
 
     func arm(_ watch: WatchSettings) async throws -> Submission<Date> {
@@ -123,7 +127,7 @@ struct MemoryEmergency: EmergencyClient {
         }
     }
 
-    func help(note: String?) async throws -> Submission<HelpAnswer> {
+    func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer> {
         let person = memory.person
         return try await memory.gateway.submit(isUrgent: true) { state in
             let told = state.reachable(person)
@@ -138,11 +142,13 @@ struct MemoryEmergency: EmergencyClient {
                     .alarms, id.uuidString.lowercased(), "raised", for: [person] + told,
                     ["person": .string(person), "cause": "help"])
             }
+            state.keep(place, of: person)
             return HelpAnswer(
                 alarm: id, state: "open", told: told, toTell: [], reachesNobody: told.isEmpty,
                 sentence: told.isEmpty
-                    ? "nobody can be told: no contact has a confirmed address" : "told: \(told.joined(separator: ", "))"
-            )
+                    ? "nobody can be told: no contact has a confirmed address"
+                    : "told: \(told.joined(separator: ", "))",
+                placeUsed: place?.isOnEarth)
         }
     }
 
@@ -202,6 +208,14 @@ extension MemoryState.StoredContact {
 }
 
 extension MemoryState {
+    /// The newest place that can be right.
+    mutating func keep(_ place: CheckInPlace?, of person: String) {
+        guard var place, place.isOnEarth else { return }
+        place.at = min(place.at ?? now(), now())
+        if let newest = whereabouts[person]?.at, newest > place.at ?? newest { return }
+        whereabouts[person] = place
+    }
+
     func watch(of person: String) throws -> Watch {
         guard let watch = watches[person] else {
             throw AppError(.not_found, "this person has no watch", field: "person", hint: "check_in_arm makes one.")

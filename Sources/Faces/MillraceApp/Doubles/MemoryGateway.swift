@@ -68,6 +68,9 @@ public actor MemoryGateway {
         state.contacts[person]?[contact]?.consent = "given"
     }
 
+    /// The place that an alarm of this person would show.
+    public func place(of person: String) -> CheckInPlace? { state.whereabouts[person] }
+
     /// A mail that the app's server sent for this person.
     public func put(_ mail: MailProgress, of person: String) {
         try? change {

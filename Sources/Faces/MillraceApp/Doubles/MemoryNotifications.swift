@@ -107,6 +107,7 @@ struct MemoryUser: UserClient {
             for family in state.families.keys { state.families[family]?.members[person] = nil }
             (state.points[person], state.watches[person], state.contacts[person]) = (nil, nil, nil)
             (state.profiles[person], state.preferences[person], state.notices[person]) = (nil, nil, nil)
+            state.whereabouts[person] = nil
         }
     }
 }

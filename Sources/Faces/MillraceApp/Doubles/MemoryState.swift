@@ -18,6 +18,8 @@ struct MemoryState: Sendable {
     var watches: [String: Watch] = [:]
     var contacts: [String: [String: StoredContact]] = [:]
     var alarms: [UUID: StoredAlarm] = [:]
+    /// The newest place of each person, given with a check-in or a call for help.
+    var whereabouts: [String: CheckInPlace] = [:]
     var devices: [String: String] = [:]
     var preferences: [String: NoticePreferences] = [:]
     var notices: [String: [String: StoredNotice]] = [:]

@@ -4,8 +4,10 @@ struct LiveCheckIns: CheckInClient {
     let context: LiveContext
     private var me: AppValue { .string(context.person) }
 
-    func checkIn(at: Date) async throws -> Submission<Date> {
-        try await context.submit("check_in", ["person": me], at: at)
+    func checkIn(at: Date, place: CheckInPlace?) async throws -> Submission<Date> {
+        var given = ["person": me]
+        if let place { given["place"] = place.value }
+        return try await context.submit("check_in", given, at: at)
     }
 
     func arm(_ watch: WatchSettings) async throws -> Submission<Date> {
@@ -58,8 +60,10 @@ struct LiveEmergency: EmergencyClient {
         try await context.calls.act("check_in_accept", ["person": .string(person), "agrees": .bool(agrees)])
     }
 
-    func help(note: String?) async throws -> Submission<HelpAnswer> {
-        try await context.submit("check_in_help", ["person": me, "note": AppValue(note)])
+    func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer> {
+        var given = ["person": me, "note": AppValue(note)]
+        if let place { given["place"] = place.value }
+        return try await context.submit("check_in_help", given)
     }
 
     func respond(to alarm: UUID, _ answer: AlarmAnswer) async throws -> Submission<String> {

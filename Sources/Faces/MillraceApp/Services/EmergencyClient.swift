@@ -2,8 +2,9 @@ public import Foundation
 
 /// Checking in from time to time; contacts are told when that is missed.
 public protocol CheckInClient: Sendable {
-    /// Returns the new expiry. `at` is when it happened; the gateway's clock decides whether it counts.
-    func checkIn(at: Date) async throws -> Submission<Date>
+    /// Returns the new expiry. `at` is when it happened; the gateway's clock decides whether it counts. The place waits for a day, for
+    /// the case that an alarm follows.
+    func checkIn(at: Date, place: CheckInPlace?) async throws -> Submission<Date>
     func arm(_ watch: WatchSettings) async throws -> Submission<Date>
     func setInterval(_ interval: Duration) async throws -> Submission<Date?>
     func pause(until: Date) async throws -> Submission<Date>
@@ -15,7 +16,13 @@ public protocol CheckInClient: Sendable {
 
 extension CheckInClient {
     /// Checks in now.
-    public func checkIn() async throws -> Submission<Date> { try await checkIn(at: Date()) }
+    public func checkIn() async throws -> Submission<Date> { try await checkIn(at: Date(), place: nil) }
+    /// Without a place.
+    public func checkIn(at: Date) async throws -> Submission<Date> { try await checkIn(at: at, place: nil) }
+    /// Checks in now, at this place.
+    public func checkIn(place: CheckInPlace?) async throws -> Submission<Date> {
+        try await checkIn(at: Date(), place: place)
+    }
     /// Without a reason.
     public func disarm() async throws -> Submission<Bool> { try await disarm(reason: nil) }
 }
@@ -27,8 +34,8 @@ public protocol EmergencyClient: Sendable {
     func removeContact(_ contact: String) async throws -> Bool
     /// As a contact: agrees to be told of this person's alarms, or does not.
     func accept(_ person: String, agrees: Bool) async throws -> Int
-    /// Help, now.
-    func help(note: String?) async throws -> Submission<HelpAnswer>
+    /// Help, now. The contacts who have agreed see the place on the page of the alarm, until a day after its end.
+    func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer>
     /// As a contact, to an alarm; the person itself says `safe`. Returns the alarm's state.
     func respond(to alarm: UUID, _ answer: AlarmAnswer) async throws -> Submission<String>
     /// The whole chain, marked as a test.
@@ -39,7 +46,13 @@ public protocol EmergencyClient: Sendable {
 
 extension EmergencyClient {
     /// Without a note.
-    public func help() async throws -> Submission<HelpAnswer> { try await help(note: nil) }
+    public func help() async throws -> Submission<HelpAnswer> { try await help(note: nil, place: nil) }
+    /// Without a place.
+    public func help(note: String?) async throws -> Submission<HelpAnswer> { try await help(note: note, place: nil) }
+    /// Without a note, at this place.
+    public func help(place: CheckInPlace?) async throws -> Submission<HelpAnswer> {
+        try await help(note: nil, place: place)
+    }
 }
 
 /// How a watch is kept.
@@ -205,10 +218,13 @@ public struct HelpAnswer: Sendable, Hashable, Decodable {
     public let reachesNobody: Bool
     /// The same for people.
     public let sentence: String
+    /// Whether the place counts; nil: none was given. One that cannot be right is left out, and help is called all the same.
+    public let placeUsed: Bool?
 
     /// For doubles of your own.
     public init(
-        alarm: UUID, state: String, told: [String], toTell: [String], reachesNobody: Bool, sentence: String
+        alarm: UUID, state: String, told: [String], toTell: [String], reachesNobody: Bool, sentence: String,
+        placeUsed: Bool? = nil
     ) {
         self.alarm = alarm
         self.state = state
@@ -216,6 +232,7 @@ public struct HelpAnswer: Sendable, Hashable, Decodable {
         self.toTell = toTell
         self.reachesNobody = reachesNobody
         self.sentence = sentence
+        self.placeUsed = placeUsed
     }
 }
 

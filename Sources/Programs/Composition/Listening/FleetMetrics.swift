@@ -84,6 +84,13 @@ package struct FleetMetrics: Sendable {
         Gauge(name: "families_broken", help: "Families that cannot be taken over their midnight."),
         Gauge(name: "webhooks", labels: ["state"], help: "Webhooks by state."),
         Gauge(name: "webhooks_late_seconds", help: "How long the oldest due delivery has waited."),
+        Gauge(name: "subscriptions", labels: ["state"], help: "Subscriptions by state; at most 10,000 are counted."),
+        Gauge(
+            name: "subscriptions_without", labels: ["what"],
+            help: "Subscriptions in force that have no owner or no plan, of those that are counted."),
+        Gauge(
+            name: "subscriptions_late_seconds",
+            help: "How long ago the oldest change by the clock was due that is not made yet."),
     ]
 
     private let measures: [FleetMeasure]

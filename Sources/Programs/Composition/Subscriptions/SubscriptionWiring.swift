@@ -1,5 +1,4 @@
 import Jobs
-import Listeners
 import Postgres
 import Signatures
 import Subscriptions
@@ -23,11 +22,11 @@ extension Composer {
         }
     }
 
-    func subscriptionRoutes(_ pool: Pool) throws -> [Route] {
+    func subscriptionRoutes(_ pool: Pool) throws -> SubscriptionRoutes {
         var routes = SubscriptionRoutes(pool: pool, log: log)
         routes.stripe = settings.text(.stripeWebhookSecret).flatMap { StripeSignature.Secret.list($0) }
         routes.apple = try appStore()
-        return routes.all
+        return routes
     }
 
     /// nil: not configured.

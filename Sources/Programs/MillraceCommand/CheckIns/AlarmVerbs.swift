@@ -111,12 +111,20 @@ extension Command {
             who is told; exit 10 when nobody can be told, and even then the alarm is open.
             """,
         arguments: [person],
-        flags: [.single("note", "TEXT", environment: .none, help: "What the contacts read.")],
-        examples: [Example("millrace checkins alarm anna --note 'at the lake'", "she asked for it on the telephone")]
+        flags: [
+            .single("note", "TEXT", environment: .none, help: "What the contacts read."), .place, .accuracy,
+        ],
+        examples: [
+            Example("millrace checkins alarm anna --note 'at the lake'", "she asked for it on the telephone"),
+            Example("millrace checkins alarm anna --place 48.137,11.575 --accuracy 20", "and said where she is"),
+        ]
     ) { invocation in
         let name = invocation.parsed.string("person") ?? ""
         let note = invocation.parsed.string("note")
-        let answer = try await invocation.withSchema { try await CheckInAdmin.help(name, note: note, on: $0) }
+        let place = try invocation.parsed.place()
+        let answer = try await invocation.withSchema {
+            try await CheckInAdmin.help(name, note: note, place: place, on: $0)
+        }
         let alarm = try answer.map { try JSONValue.read($0) } ?? .null
         invocation.console.show(alarm) {
             invocation.console.print("the alarm is \(alarm["state"]?.text ?? "?"): \(alarm["alarm"]?.text ?? "?")")

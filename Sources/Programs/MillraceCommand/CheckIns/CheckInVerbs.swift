@@ -167,16 +167,18 @@ extension Command {
         flags: [
             .single(
                 "at", "TIME", .custom(expects: InstantText.expectation, complaint: InstantText.complaint),
-                environment: .none, help: "The time of the check-in; now if not given.")
+                environment: .none, help: "The time of the check-in; now if not given."), .place, .accuracy,
         ],
-        examples: [Example("millrace checkins check-in anna", "prints the new expiry")]
+        examples: [
+            Example("millrace checkins check-in anna", "prints the new expiry"),
+            Example("millrace checkins check-in anna --place 48.137,11.575", "the next alarm of this day shows it"),
+        ]
     ) { invocation in
         let name = invocation.parsed.string("person") ?? ""
         let at = try invocation.parsed.string("at").map { try InstantText.read($0) }
+        let place = try invocation.parsed.place()
         let expiry = try await invocation.withSchema { connection in
-            try await CheckInAdmin.call(
-                "select to_json(millrace.check_in($1, $2, actor => $1)) #>> '{}'", [.text(name), .timestamp(at)],
-                on: connection)
+            try await CheckInAdmin.checkIn(name, at: at, place: place, on: connection)
         }
         return invocation.told(name, "check_in_expiration", expiry, "is expected to check in by")
     }

@@ -20,6 +20,7 @@ enum Subject: String, Sendable, CaseIterable {
     case encryptionKeys = "encryption keys"
     case webhooks
     case subscriptions
+    case ai = "AI"
     case providers
     case documents
     case sandbox

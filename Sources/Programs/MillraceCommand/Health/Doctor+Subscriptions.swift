@@ -3,17 +3,18 @@ import Subscriptions
 extension Doctor {
     /// - Parameter hears: the stores whose messages a worker with these settings can check.
     static func judge(_ state: SubscriptionAdmin.State, hears: [String]) -> Check.Result {
-        let deaf = state.stores.filter { !hears.contains($0) }
-        if let store = deaf.first {
-            let advice =
-                store == "apple"
-                ? "set MILLRACE_APP_STORE_BUNDLE and MILLRACE_APP_STORE_ROOT_FILES for the worker that listens"
-                : "set STRIPE_WEBHOOK_SECRET for the worker that listens"
-            return .warning("plans have products of \(store), and its messages cannot be checked here", advice: advice)
+        if let store = state.stores.first(where: { !hears.contains($0) }) {
+            return .warning(
+                "plans have products of \(store), and its messages cannot be checked here", advice: setUp(store))
         }
+        if let store = state.told.first(where: { !hears.contains($0) }) {
+            return .warning("\(store) sends messages, and they cannot be checked here", advice: setUp(store))
+        }
+        if let refusal = refusal(state, hears: hears) { return refusal }
         if state.late > 0 {
             return .warning(
-                "\(state.late) should have changed by now", advice: "let a worker serve the queue subscriptions")
+                "\(state.late) should have changed by now, the oldest \(Humane.duration(.seconds(state.oldest))) ago",
+                advice: "let a worker serve the queue subscriptions")
         }
         if state.unplanned > 0 {
             return .warning(
@@ -25,6 +26,33 @@ extension Doctor {
                 "nobody knows whose \(state.unowned) are",
                 advice: "see millrace subscriptions list; millrace subscriptions link")
         }
+        if let plan = state.bare.first {
+            return .warning(
+                "the plan \(plan) has no quotas, so it bounds nothing",
+                advice: "run: millrace subscriptions plans set \(plan) --quota …")
+        }
         return .ok(state.stores.isEmpty ? "no store" : "of \(state.stores.joined(separator: " and "))")
+    }
+
+    /// What was refused within a day. Anybody can send a message without a signature, so nothing old is told.
+    private static func refusal(_ state: SubscriptionAdmin.State, hears: [String]) -> Check.Result? {
+        guard let newest = state.refused.filter({ $0.ago < 86_400 }).min(by: { $0.ago < $1.ago }) else { return nil }
+        let last = Humane.duration(.seconds(newest.ago))
+        let said =
+            newest.messages == 1
+            ? "a message of \(newest.store) was not taken \(last) ago: \(newest.why)"
+            : "\(newest.messages) messages of \(newest.store) were not taken, the last \(last) ago: \(newest.why)"
+        guard hears.contains(newest.store) else { return .warning(said, advice: setUp(newest.store)) }
+        return .warning(
+            said,
+            advice: newest.store == "apple"
+                ? "compare MILLRACE_APP_STORE_BUNDLE, _ENVIRONMENTS and _ROOT_FILES with the app's; see the worker's log"
+                : "compare STRIPE_WEBHOOK_SECRET with the secret of the endpoint at Stripe; see the worker's log")
+    }
+
+    private static func setUp(_ store: String) -> String {
+        store == "apple"
+            ? "set MILLRACE_APP_STORE_BUNDLE and MILLRACE_APP_STORE_ROOT_FILES for the worker that listens"
+            : "set STRIPE_WEBHOOK_SECRET for the worker that listens"
     }
 }

@@ -1,3 +1,4 @@
+import AI
 import Calendars
 import CheckIns
 import Encryption
@@ -86,6 +87,10 @@ struct Doctor {
                 Self.judge(
                     try await SubscriptionAdmin.state(on: connection, deadline: .seconds(5)),
                     hears: invocation.settings.storesHeard)
+            })
+        checks.append(
+            await look(.ai) { () throws(PostgresError) in
+                Self.judge(try await AIAdmin.troubles(on: connection, deadline: .seconds(5)))
             })
         return checks
     }

@@ -59,7 +59,13 @@ extension StatusView {
     private func workers(on page: inout StatusPage) {
         page.title("workers")
         switch report.workers {
-        case .known(let workers): page.table(WorkerRow.table(workers))
+        case .known(let workers):
+            page.table(WorkerRow.table(workers))
+            // One build for all is nothing to read.
+            let builds = report.runningBuilds
+            if builds.count > 1 || builds.contains(where: { $0.state != nil }) {
+                page.text("builds: " + builds.map(\.sentence).joined(separator: "; "))
+            }
         case .unavailable(let reason): page.missing(reason)
         }
     }

@@ -133,6 +133,7 @@ struct StatusView {
                     "late_seconds": .double($0.late),
                 ]
             },
+            "builds": .of(report.builds) { _ in .array(report.runningBuilds.map(\.json)) },
             "gateways": .of(report.gateways) { rows in
                 .array(
                     rows.map {
@@ -168,7 +169,7 @@ struct StatusView {
             ("check_ins", report.checkIns.reason),
             ("notices", report.notices.reason),
             ("webhooks", report.webhooks.reason),
-            ("gateways", report.gateways.reason),
+            ("gateways", report.gateways.reason), ("builds", report.builds.reason),
             ("schema", report.schema.reason), ("troubles", report.troubles.reason),
             ("retries", report.retries.reason), ("rooms", report.rooms.reason),
             ("lanes", report.lanes.reason), ("connections", report.connections.reason),

@@ -102,7 +102,7 @@ package enum Verbs {
         .devicesList, .devicesRemove,
         .subscriptionsList, .subscriptionsShow, .subscriptionsSet, .subscriptionsLink,
         .subscriptionsPlansList, .subscriptionsPlansSet, .subscriptionsPlansRemove,
-        .aiList, .aiShow, .aiAsk, .aiPurposes, .aiSwitch,
+        .aiList, .aiShow, .aiAsk, .aiPurposes, .aiPurposeShow, .aiPurposePut, .aiSwitch,
         .keysGenerate,
         .keysList,
         .keysRotate,
