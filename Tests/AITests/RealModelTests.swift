@@ -37,6 +37,11 @@ struct RealModelTests {
                             and jsonb_array_length(q.answer -> 'words') <= 2)
                 """)
             #expect(misfits == 0)
+            // Each call was answered, so each has its price.
+            let bad = try await bench.connection.column(
+                "select concat_ws(' ', outcome, error_class, error) from millrace.ai_call where outcome not in ('answered', 'unfit') or tokens_in is null"
+            )
+            #expect(bad.isEmpty)
             let ours = try await bench.connection.column(
                 "select sum(tokens_in)::text from millrace.ai_call union all select sum(tokens_out)::text from millrace.ai_call"
             )
