@@ -10,6 +10,8 @@ package import Workers
 package struct MailWiring {
     package let service: MailService
     private let templates: TemplateStore
+    /// Who makes files of templates; nil where documents are not read either.
+    package var files: TemplateFiles?
 
     package init(
         providers: [any MailProvider], templates: TemplateStore, settings: Settings, pool: Pool, supervisor: Supervisor,
@@ -23,7 +25,7 @@ package struct MailWiring {
 
     /// The mail kinds, and templates that are rendered for others.
     package func handlers(slots: Int) -> [Handler] {
-        MailHandlers.of(service, slots: slots) + [TemplateHandlers.render(templates)]
+        MailHandlers.of(service, slots: slots) + [TemplateHandlers.render(templates, files: files)]
     }
 
     /// The work beside the jobs, until cancelled: asks about silent messages, and follows changes of templates.
