@@ -212,7 +212,8 @@ struct DoorCaller {
         let arguments = door.arguments.replacing("{o}", with: literal).replacing("{person}", with: person)
             .replacing(
                 "{actor}",
-                with: isStaff && ["document", "lesson", "media"].contains(door.rule) || role == "signed in" ? "null" : "'alice'")
+                with: isStaff && ["document", "lesson", "media"].contains(door.rule) || role == "signed in"
+                    ? "null" : "'alice'")
         let statement =
             "select coalesce(string_agg(t::text, ';'), '') from millrace.\(door.name)(\(arguments)) t"
         try await connection.run("begin")

@@ -29,7 +29,9 @@ import Testing
         func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
             let body = Array(name.utf8) + data
             let sum = UInt32(truncatingIfNeeded: crc32(0, body, uInt(body.count)))
-            func big(_ value: UInt32) -> [UInt8] { (0..<4).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
+            func big(_ value: UInt32) -> [UInt8] {
+                (0..<4).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+            }
             return big(UInt32(data.count)) + body + big(sum)
         }
         let more =
@@ -87,10 +89,12 @@ import Testing
 
     @Test func `a thumbnail keeps within its bounds and grows nothing`() async throws {
         try await withDocuments { bench in
-            let line = png(width: 300, height: 2, rows: [[UInt8](repeating: 9, count: 300), [UInt8](repeating: 200, count: 300)])
+            let line = png(
+                width: 300, height: 2, rows: [[UInt8](repeating: 9, count: 300), [UInt8](repeating: 200, count: 300)])
             for (file, thumbnail, sides) in [
                 (Self.plain, #"{"width": 33}"#, "33×22"), (Self.plain, #"{"height": 7}"#, "11×7"),
-                (Self.plain, #"{"width": 4096, "height": 4096}"#, "96×64"), (line, #"{"width": 10, "height": 10}"#, "10×1"),
+                (Self.plain, #"{"width": 4096, "height": 4096}"#, "96×64"),
+                (line, #"{"width": 10, "height": 10}"#, "10×1"),
             ] {
                 let id = try await bench.media(file, #"{"thumbnail": \#(thumbnail), "format": "png"}"#)
                 #expect(try await bench.mediaEnded(id) == "done")
@@ -133,7 +137,10 @@ import Testing
             return file
         }
         let bad: [(String, [UInt8], String)] = [
-            ("a GIF of four gigapixels", with(GIFForm().made(of: bar), at: 6, [255, 255, 255, 255]), "too_many_pixels"),
+            (
+                "a GIF of four gigapixels", with(GIFForm().made(of: bar), at: 6, [255, 255, 255, 255]),
+                "too_many_pixels"
+            ),
             ("a PNG of gigapixels", png(width: 60_000, height: 60_000, rows: [[0]]), "too_many_pixels"),
             ("half a PNG", Array(Self.plain.prefix(Self.plain.count / 2)), "malformed"),
             ("a JPEG's first bytes", Array(jpeg(of: bar).prefix(60)), "malformed"),
@@ -150,7 +157,8 @@ import Testing
                 }
                 #expect(
                     try await bench.connection.bool(
-                        "select errors -> -1 ->> 'error' like '\(reason): %' and attempt = 1 from millrace.job((\(job)))"),
+                        "select errors -> -1 ->> 'error' like '\(reason): %' and attempt = 1 from millrace.job((\(job)))"
+                    ),
                     "\(name)")
                 #expect(
                     try await bench.connection.value(
@@ -178,10 +186,14 @@ import Testing
                 ))
             #expect(
                 try await connection.column(
-                    "select change || ' ' || jsonb_array_length(data -> 'files') from millrace.feed_mine(actor => 'ann')")
+                    "select change || ' ' || jsonb_array_length(data -> 'files') from millrace.feed_mine(actor => 'ann')"
+                )
                     == ["done 2"])
             #expect(try await connection.int("select count(*) from millrace.feed_mine(actor => 'ben')") == 0)
-            for call in ["media('\(id)', 'ben')", "media_link('\(id)', 'picture', actor => 'ben')", "media_delete('\(id)', 'ben')"] {
+            for call in [
+                "media('\(id)', 'ben')", "media_link('\(id)', 'picture', actor => 'ben')",
+                "media_delete('\(id)', 'ben')",
+            ] {
                 #expect(
                     try await connection.refusal(of: "select millrace.\(call)")?.sqlState == "P0002", "\(call)")
             }
@@ -226,7 +238,8 @@ import Testing
             let blob = try await bench.store.put(Self.plain)
             #expect(
                 try await connection.refusal(
-                    of: "select millrace.media_process('blob:\(blob)', '{\"thumbnail\": {\"width\": 5}}', id => '\(id)', actor => 'ann')"
+                    of:
+                        "select millrace.media_process('blob:\(blob)', '{\"thumbnail\": {\"width\": 5}}', id => '\(id)', actor => 'ann')"
                 )?.sqlState == "23505")
             #expect(try await connection.value("select owner from millrace.blob_reference") == "media:\(id)")
             #expect(try await connection.bool("select (millrace.person_erase('ann') -> 'media')::int = 1"))
@@ -237,7 +250,8 @@ import Testing
             // A job that an operator cancels: who looks at documents notices.
             let lost = try await bench.media(Self.plain, #"{"strip": true}"#)
             try await connection.run(
-                "select millrace.cancel(job) from millrace.media; update millrace.media set created_at = created_at - interval '1 minute'")
+                "select millrace.cancel(job) from millrace.media; update millrace.media set created_at = created_at - interval '1 minute'"
+            )
             #expect(try await connection.int("select millrace.documents_check()") == 1)
             #expect(try await bench.mediaEnded(lost) == "failed internal")
             #expect(try await connection.int("select count(*) from millrace.blob_reference") == 0)
@@ -279,7 +293,8 @@ extension DocumentBench {
         let blob = try await store.put(bytes)
         return try #require(
             try await connection.value(
-                "millrace.media_process('blob:\(blob)', '\(options)', actor => 'ann'\(more.isEmpty ? "" : ", \(more)"))"))
+                "millrace.media_process('blob:\(blob)', '\(options)', actor => 'ann'\(more.isEmpty ? "" : ", \(more)"))"
+            ))
     }
 
     /// Its status and reason, once it has ended.

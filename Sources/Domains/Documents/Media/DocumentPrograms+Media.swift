@@ -49,10 +49,10 @@ extension DocumentPrograms {
                 copy: .pack(wish), Array(raster.value.pixels), files: [], as: PackedPicture.self)
         } catch {
             var failure = error
-            failure.usage = raster.adding(error.usage).usage
+            failure.usage = raster.adding(error.usage)
             throw failure
         }
-        let (packed, usage) = (answer.head, raster.adding(answer.usage).usage)
+        let (packed, usage) = (answer.head, raster.adding(answer.usage))
         try Self.checked(usage) { () throws(DocumentRefusal) in
             guard packed.form == wish.form, packed.count == answer.body.count, packed.count > 0,
                 packed.width == raster.value.width, packed.height == raster.value.height, packed.bits == 8,

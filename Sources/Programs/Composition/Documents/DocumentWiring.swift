@@ -28,7 +28,8 @@ package struct DocumentWiring {
             fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
             log: log)
         media = MediaService(
-            pool: pool, store: settings.blobStore(pool: pool), programs: workshop, folder: options.cacheFolder, log: log)
+            pool: pool, store: settings.blobStore(pool: pool), programs: workshop, folder: options.cacheFolder, log: log
+        )
     }
 
     package var handlers: [Handler] {

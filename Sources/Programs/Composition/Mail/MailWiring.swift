@@ -1,5 +1,5 @@
 package import Mail
-import MillraceMail
+package import MillraceMail
 package import Postgres
 package import Supervision
 package import Telemetry
@@ -11,13 +11,14 @@ package struct MailWiring {
     package let service: MailService
     private let templates: TemplateStore
     /// Who makes files of templates; nil where documents are not read either.
-    package var files: TemplateFiles?
+    private let files: TemplateFiles?
 
     package init(
-        providers: [any MailProvider], templates: TemplateStore, settings: Settings, pool: Pool, supervisor: Supervisor,
-        log: Log
+        providers: [any MailProvider], templates: TemplateStore, files: TemplateFiles? = nil, settings: Settings,
+        pool: Pool, supervisor: Supervisor, log: Log
     ) {
         self.templates = templates
+        self.files = files
         service = MailService(
             pool: pool, options: settings.mailOptions, providers: providers, renderer: TemplateWords(store: templates),
             supervisor: supervisor, log: log)
