@@ -52,7 +52,7 @@ struct DoorWorld {
         for role in [anon, signedIn, backend, other, names.attacker] {
             for kind in [
                 "mine", "mail.send", "mail.password_reset", "mail.account_verification", "mail.welcome",
-                "mail.account_notification", "document.receive", "template.render",
+                "mail.account_notification", "document.receive", "template.render", "media.process",
             ] {
                 try await owner.run("select millrace.grant_enqueue('\(role)', '\(kind)')")
             }
@@ -66,7 +66,8 @@ struct DoorWorld {
             select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.device_add(p, 'fcm', 'token-of-' || p, actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.blob_put(sha256('x'), 'x');
-            select millrace.blob_allow(sha256('x'), r) from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(other)', '\(names.attacker)']) r;
+            select millrace.blob_allow(sha256('x'), r, t)
+              from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(other)', '\(names.attacker)']) r, unnest(array[null, 'alice', 'bob']) t;
             select millrace.chat_thread_create(actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.chat_send(t.id, 'hello', format('[{"storage_url": "blob:%s", "mime_type": "image/png"}]', encode(sha256('x'), 'hex'))::jsonb, actor => t.created_by)
               from millrace.chat_thread t;
