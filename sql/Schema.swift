@@ -78,6 +78,7 @@ package enum Schema {
         Script(name: "069_profiles_of_all", bytes: Embedded._069_profiles_of_all),
         Script(name: "070_places", bytes: Embedded._070_places),
         Script(name: "071_ai", bytes: Embedded._071_ai),
+        Script(name: "072_media", bytes: Embedded._072_media),
         Script(name: "073_refused_messages", bytes: Embedded._073_refused_messages),
     ]
 
@@ -185,6 +186,8 @@ package enum Schema {
         Script(name: "chat_messages", bytes: Embedded.chat_messages),
         Script(name: "chat_keeping", bytes: Embedded.chat_keeping),
         Script(name: "lessons", bytes: Embedded.lessons),
+        Script(name: "media", bytes: Embedded.media),
+        Script(name: "media_run", bytes: Embedded.media_run),
         Script(name: "ai_schemas", bytes: Embedded.ai_schemas),
         Script(name: "ai_purposes", bytes: Embedded.ai_purposes),
         Script(name: "ai_ask", bytes: Embedded.ai_ask),

@@ -52,7 +52,7 @@ struct DoorWorld {
         for role in [anon, signedIn, backend, other, names.attacker] {
             for kind in [
                 "mine", "mail.send", "mail.password_reset", "mail.account_verification", "mail.welcome",
-                "mail.account_notification", "document.receive", "template.render",
+                "mail.account_notification", "document.receive", "template.render", "media.process",
             ] {
                 try await owner.run("select millrace.grant_enqueue('\(role)', '\(kind)')")
             }
@@ -65,7 +65,10 @@ struct DoorWorld {
             select millrace.family_join('fam-a', 'alice', 'parent'), millrace.family_join('fam-b', 'bob', 'parent');
             select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.device_add(p, 'fcm', 'token-of-' || p, actor => p) from unnest(array['alice', 'bob']) p;
-            select millrace.blob_put(sha256('x'), 'x'), millrace.chat_thread_create(actor => p) from unnest(array['alice', 'bob']) p;
+            select millrace.blob_put(sha256('x'), 'x');
+            select millrace.blob_allow(sha256('x'), r, t)
+              from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(other)', '\(names.attacker)']) r, unnest(array[null, 'alice', 'bob']) t;
+            select millrace.chat_thread_create(actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.chat_send(t.id, 'hello', format('[{"storage_url": "blob:%s", "mime_type": "image/png"}]', encode(sha256('x'), 'hex'))::jsonb, actor => t.created_by)
               from millrace.chat_thread t;
             create table public.made (role text, person text, what text, id text);
@@ -89,7 +92,9 @@ struct DoorWorld {
                         insert into public.made select '\(role)', '\(person)', 'document',
                             millrace.document_register('https://a.example/x', actor => '\(person)')::text;
                         insert into public.made select '\(role)', '\(person)', 'lesson', l.id
-                          from (select replace('lesson-\(role)-\(person)', ' ', '-') as id) l where millrace.lesson_put(l.id, actor => '\(person)') = 'created'
+                          from (select replace('lesson-\(role)-\(person)', ' ', '-') as id) l where millrace.lesson_put(l.id, actor => '\(person)') = 'created';
+                        insert into public.made select '\(role)', '\(person)', 'media',
+                            millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', actor => '\(person)')::text
                         """)
                 }
                 await caller.connection.close()
@@ -146,7 +151,7 @@ struct DoorWorld {
             object == .absent
                 ? "'\(Self.nowhere)'::uuid"
                 : "'\(try await owner.value("select id from millrace.chat_\(rule) where \(rule == "thread" ? "created_by" : "sender") = '\(object == .own ? "alice" : "bob")'") ?? "")'::uuid"
-        case "job", "mail", "document", "lesson":
+        case "job", "mail", "document", "lesson", "media":
             try await made(rule, object, for: role)
         default: "null"
         }
@@ -208,7 +213,8 @@ struct DoorCaller {
         let arguments = door.arguments.replacing("{o}", with: literal).replacing("{person}", with: person)
             .replacing(
                 "{actor}",
-                with: isStaff && ["document", "lesson"].contains(door.rule) || role == "signed in" ? "null" : "'alice'")
+                with: isStaff && ["document", "lesson", "media"].contains(door.rule) || role == "signed in"
+                    ? "null" : "'alice'")
         let statement =
             "select coalesce(string_agg(t::text, ';'), '') from millrace.\(door.name)(\(arguments)) t"
         try await connection.run("begin")

@@ -109,6 +109,11 @@ import Testing
         values (gen_random_uuid(), 'sentiment', 1, 'qxzper', 'qxzper', 'app', 'qxzper', 'de', '{"text": "qxzsad"}', 'k', 'answered', '{"summary": "qxzwas sad"}', now(), now());
         insert into millrace.ai_call (id, question, n, account, purpose, provider, model, reserved, outcome, at)
         select gen_random_uuid(), q.id, 1, q.account, q.purpose, 'openai', 'm', 10, 'answered', now() from millrace.ai_question q;
+        select millrace.blob_put(sha256('x'), 'x'),
+               millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', tenant => 'qxzper', actor => 'qxzper'),
+               millrace.template_render('welcome', '{"app_name": "Shop", "user_name": "Qxzname"}', tenant => 'qxzper', options => '{"to": "pdf"}', actor => 'qxzper');
+        insert into millrace.media (id, what, owner, caller, status, reason, sentence, created_at, ended_at)
+        values (gen_random_uuid(), 'template', 'qxzper', 'app', 'failed', 'malformed', 'qxzsentence', now(), now());
         insert into millrace.gateway_answer (person, key, request, at, status, answer) values ('qxzper', 'k', 'x', now(), 200, '{"x": "qxzanswer"}');
         insert into millrace.sync_device (person, device, token, claims, made_at, expires_at) values ('qxzper', 'qxzphone', 'h', '{"sub": "qxzper"}', now(), now() + interval '1 day');
         update millrace.notice set status = 'attempting', holder = 1 where channel = 'mail' and status = 'pending';

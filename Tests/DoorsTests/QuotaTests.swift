@@ -99,6 +99,14 @@ import Testing
             call: "lesson_put('l', tenant => 'eve')",
             field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
         Refusal(
+            function: "media_process",
+            given: """
+                select millrace.blob_put(sha256('x'), 'x'), millrace.blob_allow(sha256('x'), current_user, 'eve'), millrace.quota_set('eve', 'cpu_seconds', 3);
+                update millrace.quota set used = 3
+                """,
+            call: "media_process('blob:' || encode(sha256('x'), 'hex'), '{\"strip\": true}', tenant => 'eve')",
+            field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+        Refusal(
             function: "chat_count", given: "\(thread); \(day("chat", eve, 5000))",
             call: "chat_send(current_setting('test.thread')::uuid, 'x')", field: "actor", limit: 5000, used: 5000,
             reset: tomorrow),

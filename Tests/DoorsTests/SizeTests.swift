@@ -69,6 +69,8 @@ import Testing
         "message_attachments":
             "select millrace.chat_send('00000000-0000-4000-8000-000000000000', 'x', (select jsonb_agg(jsonb_build_object('storage_url', 'blob:' || repeat('0', 64), 'mime_type', 'image/png')) from generate_series(1, #)))",
         "thread_members": "select millrace.chat_thread_create(array(select 'p' || n from generate_series(1, #) n))",
+        "thumbnail":
+            "select millrace.media_process('blob:' || repeat('0', 64), jsonb_build_object('thumbnail', jsonb_build_object('width', #)))",
         "lesson_data": "select millrace.lesson_put('l', data => jsonb_build_object('a', repeat('x', # - 17)))",
         "channels":
             "select millrace.notice_preferences('alice', 'UTC', '1:00', '2:00', jsonb_build_object('push', true, 'kinds', jsonb_build_object(repeat('x', # - 33), '[]'::jsonb)), 'en')",

@@ -93,6 +93,8 @@ import Testing
         "sync_pull":
             "sync_pull(0$as) f right join (values (1)) v(n) on f.ref = 'kid' cross join lateral (select f.seq is not null)",
         "document_link": "document_link((select v::uuid from current_setting('may.document') v), 'original'$as)",
+        "media": "media((select v::uuid from current_setting('may.media') v)$as)",
+        "media_delete": "media_delete((select v::uuid from current_setting('may.media') v)$as)",
         "device_add": "device_add('kid', 'fcm', 'token-0002'$as)",
         "device_remove": "device_remove('token-0001')",
         "own_notice_schedule": "own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour'$as)",
@@ -192,7 +194,10 @@ import Testing
                 """
                 select millrace.document_register('https://a.example/1', 'one', lesson_id => 'l7', tenant => 'kid', actor => 'kid');
                 update millrace.document set caller = '\(name)_gateway', blob = sha256('x');
-                select millrace.link_key_set(sha256('k'), 'https://a.example'), set_config('may.document', id::text, false) from millrace.document
+                select millrace.link_key_set(sha256('k'), 'https://a.example'), set_config('may.document', id::text, false) from millrace.document;
+                select millrace.blob_put(sha256('x'), 'x');
+                select set_config('may.media', millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', tenant => 'kid', actor => 'kid')::text, false);
+                update millrace.media set caller = '\(name)_gateway'
                 """)
             let mood = try await owner.value("select id from millrace.mood") ?? ""
             let alarm = try await owner.value("select id from millrace.alarm") ?? ""

@@ -1,3 +1,4 @@
+import Foundation
 import MillraceWorker
 import Postgres
 import TestSupport
@@ -5,14 +6,26 @@ import Testing
 
 /// Jobs of the kind `template.render`.
 @Suite struct TemplateJobTests {
-    private static func withWorker(_ body: (Connection) async throws -> Void) async throws {
+    /// The programs for documents, which the tests build.
+    private static let children: String = {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return ProcessInfo.processInfo.environment["MILLRACE_CHILDREN"]
+            ?? root.appendingPathComponent(".build/debug").path
+    }()
+
+    private static func withWorker(
+        _ rooms: Set<CompleteWorker.Room> = [.mail], _ body: (Connection) async throws -> Void
+    ) async throws {
         try await withDatabase { database in
-            var options = CompleteWorker.Options(settings: ["MILLRACE_MAIL_OUTBOX": "/tmp/never"])
+            var options = CompleteWorker.Options(settings: [
+                "MILLRACE_MAIL_OUTBOX": "/tmp/never", "MILLRACE_CHILDREN": children, "MILLRACE_BLOBS": "postgres",
+            ])
             options.readsEnvironment = false
             options.database = .url(database.url)
             options.listen = "off"
             options.slots = 4
-            options.rooms = [.mail]
+            options.rooms = rooms
             options.log = .silent
             let worker = try CompleteWorker(options)
             let running = Task { try await worker.run(handlesSignals: false) }
@@ -93,6 +106,123 @@ import Testing
                 let ended = try await Self.ended(job, on: connection)
                 #expect(ended[0] == "dead" && ended[1] == "1", "\(ended)")
                 #expect(ended[2]?.contains(reason) == true, "\(ended)")
+            }
+        }
+    }
+
+    private static func file(_ kind: String, of job: Int, on connection: Connection) async throws -> [UInt8] {
+        let hex = try await connection.value(
+            """
+            select encode(string_agg(p.bytes, '' order by p.n), 'hex')
+              from jsonb_array_elements((select result -> 'files' from millrace.jobs where id = \(job))) f
+              join millrace.blob b on b.id = decode(substr(f ->> 'storage_url', 6), 'hex')
+              join millrace.blob_piece p on p.upload = b.upload
+             where f ->> 'kind' = '\(kind)' and b.size = (f ->> 'size')::bigint
+            """)
+        var (digits, bytes) = (Array((hex ?? "").utf8)[...], [UInt8]())
+        while digits.count > 1 {
+            bytes.append(UInt8(String(decoding: digits.prefix(2), as: UTF8.self), radix: 16) ?? 0)
+            digits = digits.dropFirst(2)
+        }
+        return bytes
+    }
+
+    private static func text(ofPDF bytes: [UInt8]) async throws -> (text: String, title: String) {
+        let path = NSTemporaryDirectory() + "millrace-\(UUID().uuidString).pdf"
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let text = try await Program.run("pdftotext", [path, "-"]).text
+        let about = try await Program.run("pdfinfo", [path]).text
+        return (text.precomposedStringWithCompatibilityMapping, about)
+    }
+
+    @Test func `a template becomes files, whose blobs the result names`() async throws {
+        try await Self.withWorker([.mail, .documents]) { connection in
+            let job = try await connection.int(
+                """
+                select millrace.template_render('welcome', '{"app_name": "Shop", "user_name": "Ada"}', 'de', options => '{"to": "blob"}', actor => 'ada')
+                """)
+            #expect(try await Self.ended(job, on: connection)[0] == "succeeded")
+            let html = String(decoding: try await Self.file("html", of: job, on: connection), as: UTF8.self)
+            let text = String(decoding: try await Self.file("text", of: job, on: connection), as: UTF8.self)
+            #expect(html.contains("Ada") && html.contains("<html"))
+            #expect(text.contains("Ada") && !text.contains("<html"))
+            #expect(
+                try await connection.bool(
+                    """
+                    select r ->> 'template' = 'welcome' and r ->> 'locale' = 'de' and r -> 'version' = '0' and not r ? 'html' and not r ? 'subject'
+                           and r -> 'files' = (select m.files from millrace.media((r ->> 'media')::uuid, 'ada') m)
+                           and r -> 'files' -> 0 ->> 'mime_type' = 'text/html; charset=utf-8'
+                      from (select result from millrace.jobs where id = \(job)) x(r)
+                    """))
+            // Nothing of what was said to the template is left in the database but the files.
+            #expect(try await connection.int("select count(*) from millrace.media where wish is not null") == 0)
+            #expect(try await connection.bool("select args - 'media' = '{}' from millrace.jobs where id = \(job)"))
+            #expect(
+                try await connection.int("select count(*) from millrace.blob_reference where owner like 'media:%'") == 2
+            )
+            #expect(try await connection.bool("select (millrace.person_erase('ada') -> 'media')::int = 1"))
+            #expect(try await connection.int("select count(*) from millrace.blob_reference") == 0)
+        }
+    }
+
+    @Test func `a template becomes a PDF of its text under its subject, in any script`() async throws {
+        try await Self.withWorker([.mail, .documents]) { connection in
+            try await connection.run(
+                """
+                select millrace.template_publish('bill', 'Rechnung {{number}}: Grüße', '<p>only in HTML</p>',
+                    E'Schöne Grüße an {{name}}!\\n\\nÄpfel, Öl, Übermaß: {{number}}\\n\\nمرحبا بالعالم\\n{{rows}}', '{"number": {}, "name": {"required": true}, "rows": {"max": 5000}}')
+                """)
+            let job = try await connection.int(
+                """
+                select millrace.template_render('bill', jsonb_build_object('number', '4711', 'name', 'Jörg', 'rows', (select string_agg('row ' || n, chr(10)) from generate_series(1, 200) n)),
+                    options => '{"to": "pdf"}', actor => 'ada')
+                """)
+            let ended = try await Self.ended(job, on: connection)
+            #expect(ended[0] == "succeeded", "\(ended)")
+            let bytes = try await Self.file("pdf", of: job, on: connection)
+            #expect(bytes.starts(with: Array("%PDF".utf8)))
+            let (text, about) = try await Self.text(ofPDF: bytes)
+            for line in [
+                "Rechnung 4711: Grüße", "Schöne Grüße an Jörg!", "Äpfel, Öl, Übermaß: 4711", "مرحبا بالعالم", "row 200",
+            ] {
+                #expect(text.contains(line), "\(line): \(text.prefix(400))")
+            }
+            #expect(!text.contains("only in HTML"))
+            #expect(about.contains("Rechnung 4711: Grüße") && !about.contains("Pages:           1\n"), "\(about)")
+        }
+    }
+
+    @Test func `what cannot be rendered into a file is dead after one run, and its media say why`() async throws {
+        try await Self.withWorker([.mail, .documents]) { connection in
+            // Its template is gone by the time that it is rendered.
+            try await connection.run(
+                """
+                insert into millrace.media (id, what, wish, owner, caller, status, created_at)
+                values (gen_random_uuid(), 'template', '{"template": "nosuch", "data": {}, "to": "pdf"}', 'ada', current_user, 'waiting', now())
+                """)
+            let job = try await connection.int(
+                """
+                select millrace.enqueue('template.render', jsonb_build_object('media', id), run_at => now() + interval '1 hour') from millrace.media
+                """)
+            try await connection.run(
+                "update millrace.media set job = \(job); select millrace.reschedule(\(job), now())")
+            let ended = try await Self.ended(job, on: connection)
+            #expect(ended[0] == "dead" && ended[1] == "1", "\(ended)")
+            #expect(ended[2]?.contains("template nosuch: no version of that name can be used") == true, "\(ended)")
+            #expect(
+                try await connection.bool(
+                    "select status = 'failed' and sentence like 'template nosuch%' and wish is null from millrace.media"
+                ))
+            for (options, sentence) in [
+                (#"{"to": "paper"}"#, "options.to is unknown"), (#"{"too": "pdf"}"#, "options.too is unknown"),
+                ("[]", "options is not a JSON object"),
+            ] {
+                let refusal = try await connection.refusal(
+                    of:
+                        "select millrace.template_render('welcome', '{\"app_name\": \"a\", \"user_name\": \"b\"}', options => '\(options)')"
+                )
+                #expect(refusal?.sqlState == "22023" && refusal?.message.contains(sentence) == true)
             }
         }
     }

@@ -136,7 +136,8 @@ import Testing
         "sync_push", "sync_push_text", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin",
         "gateway_end", "chat_thread_create", "chat_threads", "chat_messages", "chat_send", "chat_read", "chat_unread",
         "chat_delete", "chat_search", "chat_status", "chat_leave", "chat_upload", "chat_attachment_link",
-        "lesson_put", "lesson_delete", "lesson", "lesson_list", "ai_ask", "ai_answer", "ai_own", "ai_switch",
+        "lesson_put", "lesson_delete", "lesson", "lesson_list", "media_process", "media", "media_link", "media_delete",
+        "ai_ask", "ai_answer", "ai_own", "ai_switch",
         "document_analysis",
     ]
 

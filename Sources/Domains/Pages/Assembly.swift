@@ -11,6 +11,8 @@ package struct PackingRequest: Codable, Sendable {
     package var cleans: Bool
     /// Small before exact.
     package var isSmall: Bool
+    /// In this form and no other, with all its colours; nil: in the smaller one.
+    package var form: PackedPicture.Form?
 
     package init(_ raster: Raster.Head, cleans: Bool, isSmall: Bool) {
         self.raster = raster

@@ -7,8 +7,14 @@ package enum TemplateHandlers {
     package static let kind = "template.render"
 
     /// What `millrace.template_render` hands in. What can never be rendered makes the job dead at once.
-    package static func render(_ store: TemplateStore) -> Handler {
+    ///
+    /// - Parameter files: who makes files of what is rendered; nil: such jobs are tried again, until another worker has them
+    package static func render(_ store: TemplateStore, files: TemplateFiles? = nil) -> Handler {
         Handler(kind: kind) { args, context in
+            if let media = TemplateFiles.media(args) {
+                guard let files else { return .retry(reason: "this worker makes no files of templates") }
+                return try await files.render(media, store, context)
+            }
             let order: TemplateOrder
             do throws(TemplateError) {
                 order = try TemplateOrder(args)
@@ -39,10 +45,14 @@ struct TemplateOrder {
     private static let example = #"such as {"template": "welcome", "locale": "de", "data": {"user_name": "Ada"}}"#
 
     init(_ args: [UInt8]) throws(TemplateError) {
-        func problem(_ complaint: String) -> TemplateError { TemplateError(.data, complaint, hint: Self.example) }
         guard case .object(let members) = try TemplateValue(json: args) else {
-            throw problem("the arguments are not an object")
+            throw TemplateError(.data, "the arguments are not an object", hint: Self.example)
         }
+        try self.init(members)
+    }
+
+    private init(_ members: [String: TemplateValue]) throws(TemplateError) {
+        func problem(_ complaint: String) -> TemplateError { TemplateError(.data, complaint, hint: Self.example) }
         guard case .string(let template)? = members["template"] else {
             throw problem("the arguments name no template")
         }
@@ -56,6 +66,15 @@ struct TemplateOrder {
         guard Set(members.keys).isSubset(of: ["template", "locale", "data"]) else {
             throw problem("the arguments have more than template, locale and data")
         }
+    }
+
+    /// As the database keeps it, with where the parts go.
+    init(wish: [UInt8], isPDF: inout Bool) throws(TemplateError) {
+        guard case .object(var members) = try TemplateValue(json: wish) else {
+            throw TemplateError(.data, "the order is not an object", hint: Self.example)
+        }
+        if case .string("pdf")? = members.removeValue(forKey: "to") { isPDF = true }
+        try self.init(members)
     }
 }
 

@@ -72,11 +72,14 @@ extension Composer {
         var options = JobWorker.Options(database: database, name: name)
         let hearing = NotificationHub(direct ?? database)
         let supervisor = supervisor(name: options.name, hearing: hearing)
-        let mail =
-            sendsMail ? try mail(pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor) : nil
         let documents =
             readsDocuments
             ? documents(pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor) : nil
+        let mail =
+            sendsMail
+            ? try mail(
+                pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor,
+                files: documents?.templateFiles) : nil
         var all = handlers + (mail?.handlers(slots: settings.slots) ?? [])
         all += documents?.handlers ?? []
         if settings.runsQuests {

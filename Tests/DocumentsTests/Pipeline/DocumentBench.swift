@@ -78,11 +78,16 @@ func withDocuments(
             pool: pool, store: store, workshop: own, options: chosen,
             fetch: { _, _, _ in throw DocumentFailure(DocumentRefusal(.unsupported, "nothing is fetched here")) },
             log: log)
-        let handlers = DocumentService.kinds.map { kind in
+        let media = MediaService(pool: pool, store: store, programs: own, folder: "/tmp", log: log)
+        var handlers = DocumentService.kinds.map { kind in
             Handler(kind: kind, queue: DocumentService.queue(of: kind)) { args, context in
                 try await room.run(args, context)
             }
         }
+        handlers.append(
+            Handler(kind: MediaService.kind, queue: MediaService.queue) { args, context in
+                try await media.run(args, context)
+            })
         let worker = JobWorker(
             options: JobWorker.Options(database: database.options, name: "test"), handlers: handlers, log: .silent)
         let bench = DocumentBench(connection: connection, store: store)

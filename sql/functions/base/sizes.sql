@@ -55,6 +55,7 @@ begin atomic
         ('message_attachments', 10, 'entries'),
         ('thread_members', 50, 'entries'),                -- named one by one
         ('lesson_data', 16384, 'bytes'),
+        ('thumbnail', 4096, 'pixels'),                    -- of each side
         ('ai_input', 262144, 'bytes'),
         ('ai_answer', 65536, 'bytes'),                    -- what a model gave
         ('gateway_answer', 1048576, 'bytes')              -- a larger one is given, and not kept

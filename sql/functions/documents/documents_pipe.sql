@@ -370,7 +370,7 @@ begin
      order by c.page limit most;
 end $$;
 
--- Ends documents whose job is gone without ending them, because it was cancelled or given up after crashes. Returns how many it ended.
+-- Ends documents and media whose job is gone without ending them, because it was cancelled or given up after crashes. Returns how many it ended.
 create or replace function millrace.documents_check(most int default 100) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
@@ -403,5 +403,5 @@ begin
             perform millrace.document_settle(d);
         end if;
     end loop;
-    return checked;
+    return checked + millrace.media_check(most);
 end $$;

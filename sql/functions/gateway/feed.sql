@@ -2,7 +2,7 @@
 
 create or replace function millrace.feed_topics() returns text[]
 language sql immutable parallel safe as $$
-    select array['documents', 'check-ins', 'alarms', 'quests', 'moods', 'notices', 'mail', 'chat', 'lessons', 'subscriptions', 'ai']
+    select array['documents', 'check-ins', 'alarms', 'quests', 'moods', 'notices', 'mail', 'chat', 'lessons', 'subscriptions', 'ai', 'media']
 $$;
 
 -- As in `event_wake`: a notification is sent only while a reader sleeps, which then holds (1297239642, 0) alone.

@@ -176,6 +176,7 @@ begin
     perform millrace.people_expire();
     perform millrace.chat_expire();
     perform millrace.ai_expire();
+    perform millrace.media_expire();
     perform millrace.webhook_tidy();
     perform millrace.subscriptions_expire();
     perform millrace.operations_expire();

@@ -177,6 +177,7 @@ begin
         'chat', millrace.chat_erase_person(person_erase.person),
         'documents', millrace.documents_erase_person(person_erase.person),
         'lessons', millrace.lessons_erase_person(person_erase.person),
+        'media', millrace.media_erase_person(person_erase.person),
         'events', millrace.events_erase_person(person_erase.person),
         'gateway', millrace.gateway_erase_person(person_erase.person),
         'notices', millrace.notices_erase_person(person_erase.person),

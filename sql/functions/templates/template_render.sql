@@ -1,4 +1,4 @@
--- Templates rendered as jobs of the kind template.render: a worker stores what came of it as the job's result.
+-- Templates rendered as jobs of the kind template.render: a worker stores what came of it as the job's result, or as files.
 
 -- What every version that may be used requires; a name that is no template is refused. Which version it will be is decided when it is rendered.
 create or replace function millrace.template_requires(the_template text) returns text[]
@@ -26,15 +26,39 @@ begin
          order by x.name);
 end $$;
 
--- The job's id. Nothing is added to the data: a mail's defaults, such as app_name, are the mail room's.
+-- Where the rendered parts go. to: result, the job's result; blob, a file for each part; pdf, a file of the text part under its subject.
+create or replace function millrace.template_render_options(given jsonb) returns text
+language plpgsql immutable as $$
+declare
+    unknown text;
+begin
+    if jsonb_typeof(given) is distinct from 'object' then
+        perform millrace.refuse('options is not a JSON object', 'options', 'Give for example {"to": "pdf"}.');
+    end if;
+    select k into unknown from jsonb_object_keys(given) k where k <> 'to' limit 1;
+    if found then
+        perform millrace.refuse(format('options.%s is unknown', left(unknown, 60)), 'options', 'Known is to.');
+    end if;
+    if given ? 'to' and given -> 'to' not in ('"result"', '"blob"', '"pdf"') then
+        perform millrace.refuse('options.to is unknown', 'options.to', 'Known are result, blob and pdf.');
+    end if;
+    return coalesce(given ->> 'to', 'result');
+end $$;
+
+-- The job's id. Nothing is added to the data: a mail's defaults, such as app_name, are the mail room's. Files are media of the actor's, whose id is in the job's
+-- arguments and in its result.
 create or replace function millrace.template_render(
-    template text, data jsonb default '{}', locale text default null, queue text default null, tenant text default null,
-    caller millrace.caller_name default current_user
+    template text, data jsonb default '{}', locale text default null, queue text default null, tenant text default null, options jsonb default '{}',
+    actor text default null, caller millrace.caller_name default current_user
 ) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     the_kind constant text := 'template.render';
     missing text;
+    the_args jsonb;
+    to_file boolean;
+    the_media uuid;
+    the_job bigint;
 begin
     if template_render.caller is distinct from current_user and not millrace.is_staff(template_render.caller) then
         -- Before anything is said of a template.
@@ -54,7 +78,20 @@ begin
     if missing is not null then
         perform millrace.refuse(format('the template %s requires %s', template_render.template, missing), 'data', 'Give a text for each in data.');
     end if;
-    return (millrace.enqueue_one(the_kind,
-        jsonb_build_object('template', template_render.template, 'locale', template_render.locale, 'data', template_render.data),
-        template_render.queue, null, null, null, 'skip', null, template_render.tenant, null, null, null, null, caller => template_render.caller)).id;
+    the_args := jsonb_build_object('template', template_render.template, 'locale', template_render.locale, 'data', template_render.data);
+    to_file := millrace.template_render_options(template_render.options) <> 'result';
+    if to_file then
+        the_media := gen_random_uuid();
+        insert into millrace.media (id, what, wish, tenant, owner, caller, status, created_at)
+        values (the_media, 'template', the_args || jsonb_build_object('to', template_render.options -> 'to'),
+            millrace.tenant_of(template_render.tenant, template_render.caller), millrace.document_actor(template_render.actor, caller => template_render.caller),
+            template_render.caller, 'waiting', millrace.now());
+        the_args := jsonb_build_object('media', the_media);
+    end if;
+    the_job := (millrace.enqueue_one(the_kind, the_args, template_render.queue, null, null, null, 'skip', null, template_render.tenant, null, null, null, null,
+        caller => template_render.caller)).id;
+    if to_file then
+        update millrace.media m set job = the_job where m.id = the_media;
+    end if;
+    return the_job;
 end $$;

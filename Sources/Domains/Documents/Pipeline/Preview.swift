@@ -14,7 +14,12 @@ enum Preview {
         guard let packed = Zlib.compressed(rows) else {
             throw DocumentRefusal(.internal, "the preview could not be packed")
         }
-        let header = bigEndian(raster.width) + bigEndian(raster.height) + [8, 0, 0, 0, 0]
+        return png(raster.width, raster.height, components: 1, packed)
+    }
+
+    /// - Parameter packed: rows of eight bits a component, each with its filter before it, compressed
+    static func png(_ width: Int, _ height: Int, components: Int, _ packed: [UInt8]) -> [UInt8] {
+        let header = bigEndian(width) + bigEndian(height) + [8, components == 3 ? 2 : 0, 0, 0, 0]
         return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
             + chunk("IDAT", packed) + chunk("IEND", [])
     }

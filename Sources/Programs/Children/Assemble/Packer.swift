@@ -9,6 +9,7 @@ enum Packer {
         _ request: PackingRequest, _ pixels: ArraySlice<UInt8>
     ) throws(DocumentRefusal) -> (PackedPicture, [UInt8]) {
         var raster = try Raster(head: request.raster, pixels: pixels, mostPixels: 1 << 30)
+        if let form = request.form { return try pack(raster, as: form) }
         if raster.head.components == 3, PicturePacker.isGrey(raster.pixels) {
             raster.pixels = PicturePacker.grey(raster.pixels)[...]
             raster.head.components = 1
@@ -32,6 +33,23 @@ enum Packer {
             return (PackedPicture(.jpeg, raster.head, components: components, bits: 8, count: jpeg.count), jpeg)
         }
         return (PackedPicture(.flate, raster.head, components: components, bits: 8, count: flat.count), flat)
+    }
+
+    private static func pack(
+        _ raster: Raster, as form: PackedPicture.Form
+    ) throws(DocumentRefusal) -> (PackedPicture, [UInt8]) {
+        let components = raster.head.components
+        let bytes: [UInt8]
+        switch form {
+        case .jpeg:
+            guard let jpeg = jpeg(raster.pixels, raster.width, raster.height, components, quality: 90) else {
+                throw DocumentRefusal(.tooLarge, "a JPEG can not be \(raster.width) × \(raster.height)")
+            }
+            bytes = jpeg
+        case .flate: bytes = try flate(raster.pixels, stride: raster.width * components, step: components)
+        case .fax: throw DocumentRefusal(.unsupported, "a picture is packed as a fax only when it is cleaned")
+        }
+        return (PackedPicture(form, raster.head, components: components, bits: 8, count: bytes.count), bytes)
     }
 
     /// As PNG packs rows.

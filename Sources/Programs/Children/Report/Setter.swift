@@ -56,7 +56,7 @@ final class Setter {
         for fact in report.facts { try paragraph("\(fact.name): \(fact.value)", "Sans 10", after: 2) }
         y += 12
         for page in report.pages {
-            try paragraph(page.heading, "Sans Bold 12", after: 4, keeps: 60)
+            if !page.heading.isEmpty { try paragraph(page.heading, "Sans Bold 12", after: 4, keeps: 60) }
             for piece in Self.pieces(page.text) { try paragraph(piece, "Sans 10", after: 0) }
             y += 14
         }

@@ -12,6 +12,7 @@ package import Workers
 /// The document room as this executable puts it together.
 package struct DocumentWiring {
     package let service: DocumentService
+    package let media: MediaService
 
     /// As many pages at once as there are cores: each keeps one busy.
     package static let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
@@ -26,14 +27,21 @@ package struct DocumentWiring {
             pool: pool, store: settings.blobStore(pool: pool), workshop: workshop, options: options,
             fetch: DocumentFetch(supervisor: supervisor, directories: settings.documentDirectories).callAsFunction,
             log: log)
+        media = MediaService(
+            pool: pool, store: settings.blobStore(pool: pool), programs: workshop, folder: options.cacheFolder, log: log
+        )
     }
 
     package var handlers: [Handler] {
-        DocumentService.kinds.map { [service] kind in
+        let documents = DocumentService.kinds.map { [service] kind in
             Handler(kind: kind, queue: DocumentService.queue(of: kind)) { args, context in
                 try await service.run(args, context)
             }
         }
+        let pictures = Handler(kind: MediaService.kind, queue: MediaService.queue) { [media] args, context in
+            try await media.run(args, context)
+        }
+        return documents + [pictures]
     }
 
     /// New documents are inspected while pages are read. These bounds keep either kind of work from taking all slots.
@@ -41,6 +49,7 @@ package struct DocumentWiring {
         [
             DocumentService.queues.pages: min(slots, cores),
             DocumentService.queues.documents: min(slots, cores + 1),
+            MediaService.queue: min(slots, cores),
         ]
     }
 }

@@ -2,6 +2,7 @@ import Blobs
 import FoundationEssentials
 import Listeners
 import Mail
+package import MillraceMail
 package import Postgres
 import Signatures
 package import Supervision
@@ -12,12 +13,14 @@ import Workers
 
 extension Composer {
     /// The mail room of a worker.
-    package func mail(pool: Pool, hearing: NotificationHub? = nil, supervisor: Supervisor) throws -> MailWiring {
+    package func mail(
+        pool: Pool, hearing: NotificationHub? = nil, supervisor: Supervisor, files: TemplateFiles? = nil
+    ) throws -> MailWiring {
         let store = TemplateStore(pool: pool, hearing: hearing, defaultLocale: settings.string(.locale)) { key, load in
             try await supervisor.read(key, load)
         }
         return MailWiring(
-            providers: try providers(pool: pool), templates: store, settings: settings, pool: pool,
+            providers: try providers(pool: pool), templates: store, files: files, settings: settings, pool: pool,
             supervisor: supervisor,
             log: log)
     }
