@@ -76,9 +76,9 @@ struct AIBench: Sendable {
         let purposes = try await AIAdmin.purposes(on: connection)
         let worker = JobWorker(
             options: JobWorker.Options(database: database.options, name: "ai"),
-            handlers: purposes.map { purpose in
+            handlers: AIService.kinds(purposes).map { kind in
                 Handler(
-                    kind: "ai.\(purpose.name)", queue: "ai",
+                    kind: kind, queue: "ai",
                     retries: RetryPolicy(attempts: 4, base: .milliseconds(1), cap: .milliseconds(2))
                 ) { args, context in try await service.run(args, context) }
             }, log: .silent)

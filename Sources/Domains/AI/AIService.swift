@@ -32,7 +32,13 @@ package struct AIService: Sendable {
         self.log = log
     }
 
-    /// One run of a job of the kind ai.<purpose>.
+    /// The kinds of jobs that this service runs. Jobs of purposes that an app adds are of the kind `ai.ask`. The others of `known` are purposes that
+    /// were added under an earlier schema, when each had a kind of its own: their jobs may still wait.
+    package static func kinds(_ known: [AIAdmin.Purpose]) -> [String] {
+        ["ai.ask"] + known.map { "ai.\($0.name)" }.filter { $0 != "ai.ask" }
+    }
+
+    /// One run of a job that asks.
     package func run(_ args: [UInt8], _ context: Context) async throws -> Verdict {
         guard let question = (try? JSONValue.read(args))?["question"]?.text else {
             return .discard("the arguments name no question")

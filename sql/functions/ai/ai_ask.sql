@@ -146,6 +146,13 @@ begin
     end if;
 end $$;
 
+-- The kind of the jobs that ask for a purpose. Workers have a handler for each built-in purpose, and one for all purposes that an app has added: so they
+-- need not know these by name. The job's tag names the purpose.
+create or replace function millrace.ai_kind(the_purpose text) returns text
+language sql immutable as $$
+    select case when exists (select from millrace.ai_built_in() b where b.name = the_purpose) then 'ai.' || the_purpose else 'ai.ask' end
+$$;
+
 -- Asks, or answers from the store. For callers whose rights are checked. The input must have what the prompt requires, and nothing else.
 create or replace function millrace.ai_put(the_purpose text, the_input jsonb, the_tenant text, the_actor text, the_options jsonb, caller name) returns uuid
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -205,13 +212,13 @@ begin
         return the_id;
     end if;
     update millrace.ai_question q
-       set job = (millrace.enqueue_one(kind, jsonb_build_object('question', the_id), 'ai', (the_options ->> 'priority')::int, (the_options ->> 'run_at')::timestamptz, null, 'skip', null, the_tenant,
-               null, '{}', '{}', '{}', caller => current_user)).id
+       set job = (millrace.enqueue_one(millrace.ai_kind(the_purpose), jsonb_build_object('question', the_id), 'ai', (the_options ->> 'priority')::int, (the_options ->> 'run_at')::timestamptz, null,
+               'skip', null, the_tenant, null, case when millrace.ai_kind(the_purpose) = 'ai.ask' then array[kind] end, '{}', '{}', caller => current_user)).id
      where q.id = the_id;
     return the_id;
 end $$;
 
--- Asks a model for a purpose: in the caller's transaction, a row and a job of the kind ai.<purpose>. Returns the question's id; ai_answer reads it.
+-- Asks a model for a purpose: in the caller's transaction, a row and a job. Returns the question's id; ai_answer reads it.
 create or replace function millrace.ai_ask(
     purpose text, input jsonb, tenant text default null, actor text default null, options jsonb default '{}', caller millrace.caller_name default current_user
 ) returns uuid

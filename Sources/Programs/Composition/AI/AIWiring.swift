@@ -25,7 +25,7 @@ extension Composer {
         return settings.string(.aiOrder).hasPrefix("anthropic") ? providers.reversed() : providers
     }
 
-    /// A handler for each purpose that is known when the worker starts. The database hears what can be asked before the first job is taken.
+    /// A handler for each built-in purpose, and one for all that apps add, also while the worker runs. The database hears what can be asked before the first job is taken.
     package func aiHandlers(_ pool: Pool, _ supervisor: Supervisor) async throws -> [Handler] {
         guard !settings.aiFormats.isEmpty else { return [] }
         let providers = aiProviders
@@ -41,9 +41,9 @@ extension Composer {
             try await AIAdmin.tell(providers, keepDays: max(1, days), on: connection)
             return try await AIAdmin.purposes(on: connection)
         }
-        return purposes.map { purpose in
+        return AIService.kinds(purposes).map { kind in
             Handler(
-                kind: "ai.\(purpose.name)", queue: "ai",
+                kind: kind, queue: "ai",
                 retries: RetryPolicy(attempts: 8, base: .seconds(2), cap: .minutes(10))
             ) { args, context in try await service.run(args, context) }
         }
