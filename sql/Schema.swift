@@ -78,6 +78,7 @@ package enum Schema {
         Script(name: "069_profiles_of_all", bytes: Embedded._069_profiles_of_all),
         Script(name: "070_places", bytes: Embedded._070_places),
         Script(name: "071_ai", bytes: Embedded._071_ai),
+        Script(name: "074_ai_batches", bytes: Embedded._074_ai_batches),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -188,6 +189,7 @@ package enum Schema {
         Script(name: "ai_purposes", bytes: Embedded.ai_purposes),
         Script(name: "ai_ask", bytes: Embedded.ai_ask),
         Script(name: "ai_run", bytes: Embedded.ai_run),
+        Script(name: "ai_batches", bytes: Embedded.ai_batches),
         Script(name: "ai_read", bytes: Embedded.ai_read),
         Script(name: "ai_uses", bytes: Embedded.ai_uses),
         Script(name: "webhooks", bytes: Embedded.webhooks),

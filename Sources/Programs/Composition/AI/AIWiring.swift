@@ -12,14 +12,16 @@ extension Composer {
         let client = HTTPClient()
         var providers: [any AIProvider] = []
         if let model = settings.text(.aiOpenAIModel) {
-            let configuration = OpenAIProvider.Configuration(
+            var configuration = OpenAIProvider.Configuration(
                 base: settings.string(.aiOpenAIURL), key: settings.text(.aiOpenAIKey), model: model)
+            configuration.hasBatches = settings.aiHasBatches(configuration.base)
             providers.append(OpenAIProvider(configuration, client: client))
         }
         if let model = settings.text(.aiAnthropicModel) {
             var configuration = AnthropicProvider.Configuration(
                 key: settings.text(.aiAnthropicKey) ?? "", model: model)
             configuration.base = settings.string(.aiAnthropicURL)
+            configuration.hasBatches = settings.aiHasBatches(configuration.base)
             providers.append(AnthropicProvider(configuration, client: client))
         }
         return settings.string(.aiOrder).hasPrefix("anthropic") ? providers.reversed() : providers
@@ -41,12 +43,16 @@ extension Composer {
             try await AIAdmin.tell(providers, keepDays: max(1, days), on: connection)
             return try await AIAdmin.purposes(on: connection)
         }
-        return AIService.kinds(purposes).map { kind in
-            Handler(
-                kind: kind, queue: "ai",
-                retries: RetryPolicy(attempts: 8, base: .seconds(2), cap: .minutes(10))
-            ) { args, context in try await service.run(args, context) }
+        let retries = RetryPolicy(attempts: 8, base: .seconds(2), cap: .minutes(10))
+        let batches = Handler(kind: "ai.batch", queue: "ai", retries: retries) { args, context in
+            try await service.runBatch(args, context)
         }
+        return [batches]
+            + AIService.kinds(purposes).map { kind in
+                Handler(
+                    kind: kind, queue: "ai", retries: retries
+                ) { args, context in try await service.run(args, context) }
+            }
     }
 
     /// What was asked in the last hour, of all workers; nothing where this worker asks nobody.
