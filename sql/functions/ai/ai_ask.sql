@@ -159,7 +159,34 @@ language sql immutable as $$
     select case when exists (select from millrace.ai_built_in() b where b.name = the_purpose) then 'ai.' || the_purpose else 'ai.ask' end
 $$;
 
--- Asks, or answers from the store. For callers whose rights are checked. The input must have what the prompt requires, and nothing else.
+-- The input must have what the prompt requires, and nothing else.
+create or replace function millrace.ai_input_check(variables jsonb, the_input jsonb) returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    strange text;
+begin
+    if jsonb_typeof(the_input) is distinct from 'object' then
+        perform millrace.refuse('input is not a JSON object', 'input', 'Give the variables of the prompt.');
+    end if;
+    if millrace.true_bytes(the_input) > millrace.most('ai_input') then
+        perform millrace.refuse(format('input takes more than the %s bytes allowed', millrace.most('ai_input')), 'input', 'Give less text.', '53400', 'too_large');
+    end if;
+    select k into strange from jsonb_object_keys(the_input) k where not variables ? k order by k limit 1;
+    if found then
+        perform millrace.refuse(format('input.%s is unknown', left(strange, 60)), 'input', format('The prompt knows %s.', (select string_agg(k, ', ' order by k) from jsonb_object_keys(variables) k)));
+    end if;
+    select v.key into strange from jsonb_each(variables) v where v.value -> 'required' = 'true' and coalesce(btrim(the_input ->> v.key), '') = '' order by v.key limit 1;
+    if found then
+        perform millrace.refuse(format('input.%s is missing', strange), 'input', 'The prompt requires it.');
+    end if;
+    select e.key into strange from jsonb_each(the_input) e where jsonb_typeof(e.value) not in ('string', 'number', 'null')
+        or length(e.value #>> '{}') > coalesce((variables -> e.key ->> 'max')::int, 1000000) order by e.key limit 1;
+    if found then
+        perform millrace.refuse(format('input.%s is no text or number, or longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
+    end if;
+end $$;
+
+-- Asks, or answers from the store. For callers whose rights are checked.
 create or replace function millrace.ai_put(the_purpose text, the_input jsonb, the_tenant text, the_actor text, the_options jsonb, caller name) returns uuid
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -170,7 +197,6 @@ declare
     the_locale text := coalesce(the_options ->> 'locale', millrace.locale_of(the_actor), 'en');
     said jsonb;
     the_key bytea;
-    strange text;
     old millrace.ai_question;
     t timestamptz := millrace.now();
     its_batches text;                                     -- of which provider it waits for
@@ -180,25 +206,7 @@ begin
     if p.version is null then
         perform millrace.refuse(format('there is no purpose %L', left(the_purpose, 60)), 'purpose', 'millrace ai purposes lists those there are; ai_purpose_put adds one.', 'P0002', 'not_found');
     end if;
-    if jsonb_typeof(the_input) is distinct from 'object' then
-        perform millrace.refuse('input is not a JSON object', 'input', 'Give the variables of the prompt.');
-    end if;
-    if millrace.true_bytes(the_input) > millrace.most('ai_input') then
-        perform millrace.refuse(format('input takes more than the %s bytes allowed', millrace.most('ai_input')), 'input', 'Give less text.', '53400', 'too_large');
-    end if;
-    select k into strange from jsonb_object_keys(the_input) k where not p.variables ? k order by k limit 1;
-    if found then
-        perform millrace.refuse(format('input.%s is unknown', left(strange, 60)), 'input', format('The prompt knows %s.', (select string_agg(k, ', ' order by k) from jsonb_object_keys(p.variables) k)));
-    end if;
-    select v.key into strange from jsonb_each(p.variables) v where v.value -> 'required' = 'true' and coalesce(btrim(the_input ->> v.key), '') = '' order by v.key limit 1;
-    if found then
-        perform millrace.refuse(format('input.%s is missing', strange), 'input', 'The prompt requires it.');
-    end if;
-    select e.key into strange from jsonb_each(the_input) e where jsonb_typeof(e.value) not in ('string', 'number', 'null')
-        or length(e.value #>> '{}') > coalesce((p.variables -> e.key ->> 'max')::int, 1000000) order by e.key limit 1;
-    if found then
-        perform millrace.refuse(format('input.%s is no text or number, or longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
-    end if;
+    perform millrace.ai_input_check(p.variables, the_input);
     perform millrace.ai_must_be_on(the_tenant, the_actor);
     said := millrace.ai_clean(millrace.redact(kind, jsonb_strip_nulls(the_input))) || jsonb_build_object('language', coalesce(the_input ->> 'language', the_locale));
     -- Nobody is given what was answered for another tenant, or another family where there is no tenant.

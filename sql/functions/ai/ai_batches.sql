@@ -91,7 +91,8 @@ declare
     taken int := 0;
 begin
     perform millrace.live_run(ai_batch_open.token);
-    for one in select x from jsonb_array_elements(ai_batch_open.calls) x join millrace.ai_question q on q.id = (x ->> 'question')::uuid order by q.account, q.seq loop
+    for one in select x from jsonb_array_elements(ai_batch_open.calls) x join millrace.ai_question q on q.id = (x ->> 'question')::uuid
+             order by q.account, q.seq loop
         if one -> 'single' = 'true' then
             perform millrace.ai_single((one ->> 'question')::uuid);
         elsif millrace.ai_batch_join(the_batch, ai_batch_open.provider, (one ->> 'question')::uuid, one ->> 'model', (one ->> 'bytes')::int + 64 + (one ->> 'max_tokens')::int) then
