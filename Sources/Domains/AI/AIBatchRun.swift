@@ -29,13 +29,14 @@ struct AIBatchRun: Sendable {
             }
             let requests = try await requests()
             guard !requests.isEmpty else { return try await end("failed") }
-            let remote = try await call { [provider, id, service] call in
+            let remote = try await call(isRetry: context.attempt > 1) { [provider, id, service] call in
                 try await service.pool.withConnection { try await AIBatchStore.sending(token, id, true, on: $0) }
                 return try await provider.send(requests, batch: id, call: call)
             }
             return try await sent(remote)
         } catch let refusal as CallRefusal {
-            return .snooze(for: min(max(refusal.wait ?? .seconds(30), .milliseconds(100)), .seconds(300)))
+            return .snooze(
+                for: min(max(refusal.wait ?? service.options.batchPause.lowerBound, .milliseconds(10)), .seconds(300)))
         } catch let fault as Fault {
             return try await notSent(fault)
         }
@@ -116,9 +117,12 @@ struct AIBatchRun: Sendable {
         return .done
     }
 
-    private func call<Value: Sendable>(_ body: @escaping @Sendable (Call) async throws -> Value) async throws -> Value {
-        try await service.supervisor.call(
-            provider.name, deadline: .seconds(300), isRetry: context.attempt > 1
-        ) { try await body($0) }
+    /// Looking is no retry: it takes nothing of their budget.
+    private func call<Value: Sendable>(
+        isRetry: Bool = false, _ body: @escaping @Sendable (Call) async throws -> Value
+    ) async throws -> Value {
+        try await service.supervisor.call(provider.name, deadline: .seconds(300), isRetry: isRetry) {
+            try await body($0)
+        }
     }
 }
