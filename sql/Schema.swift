@@ -80,6 +80,7 @@ package enum Schema {
         Script(name: "071_ai", bytes: Embedded._071_ai),
         Script(name: "072_media", bytes: Embedded._072_media),
         Script(name: "073_refused_messages", bytes: Embedded._073_refused_messages),
+        Script(name: "074_ai_batches", bytes: Embedded._074_ai_batches),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -192,6 +193,7 @@ package enum Schema {
         Script(name: "ai_purposes", bytes: Embedded.ai_purposes),
         Script(name: "ai_ask", bytes: Embedded.ai_ask),
         Script(name: "ai_run", bytes: Embedded.ai_run),
+        Script(name: "ai_batches", bytes: Embedded.ai_batches),
         Script(name: "ai_read", bytes: Embedded.ai_read),
         Script(name: "ai_uses", bytes: Embedded.ai_uses),
         Script(name: "ai_troubles", bytes: Embedded.ai_troubles),

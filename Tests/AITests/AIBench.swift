@@ -59,13 +59,16 @@ struct AIBench: Sendable {
         _ body: () async throws -> Void
     ) async throws {
         let client = HTTPClient()
-        let openai = OpenAIProvider(
-            .init(base: base ?? fake.url + "/v1", key: "k-secret", model: "small"), client: client)
+        var first = OpenAIProvider.Configuration(base: base ?? fake.url + "/v1", key: "k-secret", model: "small")
+        first.hasBatches = true  // they are used where the database was told of them
+        let openai = OpenAIProvider(first, client: client)
         var configuration = AnthropicProvider.Configuration(key: "k-secret", model: "large")
         configuration.base = fake.url
+        configuration.hasBatches = true
         let anthropic = AnthropicProvider(configuration, client: client)
         var options = AIService.Options()
         options.pause = .milliseconds(10)
+        options.batchPause = .milliseconds(10) ... .milliseconds(20)
         change(&options)
         var supervision = Supervisor.Options()
         supervision.retryShare = 1
@@ -78,12 +81,17 @@ struct AIBench: Sendable {
         let purposes = try await AIAdmin.purposes(on: connection)
         let worker = JobWorker(
             options: JobWorker.Options(database: database.options, name: "ai"),
-            handlers: purposes.map { purpose in
+            handlers: AIService.kinds(purposes).map { kind in
                 Handler(
-                    kind: "ai.\(purpose.name)", queue: "ai",
+                    kind: kind, queue: "ai",
                     retries: RetryPolicy(attempts: 4, base: .milliseconds(1), cap: .milliseconds(2))
                 ) { args, context in try await service.run(args, context) }
-            }, log: .silent)
+            } + [
+                Handler(
+                    kind: "ai.batch", queue: "ai",
+                    retries: RetryPolicy(attempts: 4, base: .milliseconds(1), cap: .milliseconds(2))
+                ) { args, context in try await service.runBatch(args, context) }
+            ], log: .silent)
         let running = Task { try await worker.run() }
         let outcome: Result<Void, any Error>
         do {

@@ -76,30 +76,6 @@ import Testing
         }
     }
 
-    @Test func `an app's own purpose has versions, and questions keep theirs`() async throws {
-        try await withAI { _ in
-            .answer(#"{"dish": "Soup"}"#)
-        } _: { bench in
-            try await bench.configure()
-            func put(_ prompt: String) async throws -> Int {
-                try await bench.connection.int(
-                    #"select millrace.ai_purpose_put('menu', 'You cook.', '\#(prompt) {{for}}', '{"for": {"type": "text", "required": true}}', '{"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string", "maxLength": 20}}}')"#
-                )
-            }
-            #expect(try await put("Name a dish for") == 1)
-            #expect(try await put("Name a dish for") == 1)
-            try await bench.ask("menu", #"{"for": "two"}"#)
-            #expect(try await put("Name one dish for") == 2)
-            try await bench.ask("menu", #"{"for": "two"}"#)
-            try await bench.withWorker { try await bench.ended(2) }
-            #expect(Set(bench.fake.asked.map(\.prompt)) == ["Name a dish for two", "Name one dish for two"])
-            #expect(
-                try await bench.connection.column("select answer ->> 'dish' from millrace.ai_question") == [
-                    "Soup", "Soup",
-                ])
-        }
-    }
-
     @Test func `a person's questions go with the person, also those under way`() async throws {
         try await withAI { bench in
             try await bench.configure()

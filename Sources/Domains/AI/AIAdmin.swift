@@ -205,7 +205,10 @@ package enum AIAdmin {
         _ providers: [any AIProvider], keepDays: Int, on connection: Connection
     ) async throws(PostgresError) {
         let list = providers.map { provider -> JSONValue in
-            ["name": .string(provider.name), "wire": .string(provider.wire), "model": .string(provider.model)]
+            [
+                "name": .string(provider.name), "wire": .string(provider.wire), "model": .string(provider.model),
+                "batches": .bool((provider as? any AIBatching)?.hasBatches == true),
+            ]
         }
         try await connection.execute(
             "select millrace.ai_providers_tell($1)", [.json(JSONValue.array(list).compact)])

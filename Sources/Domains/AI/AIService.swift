@@ -12,6 +12,9 @@ package struct AIService: Sendable {
         package var limits = AILimits()
         /// The pause when an identical question is being asked, or other calls hold the last tokens.
         package var pause = Duration.milliseconds(500)
+        /// Between two looks at a batch: a tenth of its age, within these.
+        package var batchPause = Duration.seconds(30)...Duration.seconds(600)
+        package var mostInBatch = 1000
 
         package init() {}
     }
@@ -32,7 +35,13 @@ package struct AIService: Sendable {
         self.log = log
     }
 
-    /// One run of a job of the kind ai.<purpose>.
+    /// The kinds of jobs that this service runs. Jobs of purposes that an app adds are of the kind `ai.ask`. The others of `known` are purposes that
+    /// were added under an earlier schema, when each had a kind of its own: their jobs may still wait.
+    package static func kinds(_ known: [AIAdmin.Purpose]) -> [String] {
+        ["ai.ask"] + known.map { "ai.\($0.name)" }.filter { $0 != "ai.ask" && $0 != "ai.batch" }
+    }
+
+    /// One run of a job that asks.
     package func run(_ args: [UInt8], _ context: Context) async throws -> Verdict {
         guard let question = (try? JSONValue.read(args))?["question"]?.text else {
             return .discard("the arguments name no question")

@@ -9,6 +9,7 @@ package struct AnthropicProvider: AIProvider {
         package var base = "https://api.anthropic.com"
         package var key: String
         package var model: String
+        package var hasBatches = false
 
         package init(key: String, model: String) {
             self.key = key
@@ -19,8 +20,8 @@ package struct AnthropicProvider: AIProvider {
     package let name: String
     package let wire = "anthropic"
     package var model: String { configuration.model }
-    private let configuration: Configuration
-    private let transfer: AITransfer
+    let configuration: Configuration
+    let transfer: AITransfer
 
     package init(_ configuration: Configuration, name: String = "anthropic", client: HTTPClient) {
         self.name = name
@@ -28,23 +29,24 @@ package struct AnthropicProvider: AIProvider {
         transfer = AITransfer(client: client)
     }
 
-    package func body(_ question: AIRequest) -> [UInt8] {
-        let document: JSONValue = .object([
-            .init(key: "model", value: .string(question.model)),
-            .init(key: "stream", value: true),
-            .init(key: "max_tokens", value: .int(question.maxTokens)),
-            .init(key: "system", value: .string(question.instructions)),
-            .init(key: "messages", value: [["role": "user", "content": .string(question.prompt)]]),
-            .init(
-                key: "tools",
-                value: [
-                    [
-                        "name": "answer", "description": "Gives the answer.", "input_schema": .raw(question.schema),
-                    ]
-                ]),
-            .init(key: "tool_choice", value: ["type": "tool", "name": "answer"]),
-        ])
-        return Array(document.compact.utf8)
+    package func body(_ question: AIRequest) -> [UInt8] { Array(document(question, streams: true).compact.utf8) }
+
+    func document(_ question: AIRequest, streams: Bool) -> JSONValue {
+        let stream: [JSONValue.Member] = [.init(key: "stream", value: true)]
+        return .object(
+            [.init(key: "model", value: .string(question.model))] + (streams ? stream : []) + [
+                .init(key: "max_tokens", value: .int(question.maxTokens)),
+                .init(key: "system", value: .string(question.instructions)),
+                .init(key: "messages", value: [["role": "user", "content": .string(question.prompt)]]),
+                .init(
+                    key: "tools",
+                    value: [
+                        [
+                            "name": "answer", "description": "Gives the answer.", "input_schema": .raw(question.schema),
+                        ]
+                    ]),
+                .init(key: "tool_choice", value: ["type": "tool", "name": "answer"]),
+            ])
     }
 
     package func ask(_ body: [UInt8], _ limits: AILimits, meter: AIMeter, call: Call) async throws -> AIReply {
@@ -80,7 +82,7 @@ package struct AnthropicProvider: AIProvider {
     }
 
     /// What is read from a cache, or written into it, is counted apart.
-    private static func inputs(_ usage: JSONValue?) -> Int? {
+    static func inputs(_ usage: JSONValue?) -> Int? {
         guard let plain = usage?["input_tokens"]?.integer else { return nil }
         return plain + (usage?["cache_creation_input_tokens"]?.integer ?? 0)
             + (usage?["cache_read_input_tokens"]?.integer ?? 0)

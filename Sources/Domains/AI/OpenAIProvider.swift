@@ -12,6 +12,9 @@ package struct OpenAIProvider: AIProvider {
         package var key: String?
         package var model: String
 
+        /// OpenAI has batches; servers that imitate it mostly have none.
+        package var hasBatches = false
+
         package init(base: String, key: String?, model: String) {
             self.base = base
             self.key = key
@@ -22,8 +25,8 @@ package struct OpenAIProvider: AIProvider {
     package let name: String
     package let wire = "openai"
     package var model: String { configuration.model }
-    private let configuration: Configuration
-    private let transfer: AITransfer
+    let configuration: Configuration
+    let transfer: AITransfer
 
     package init(_ configuration: Configuration, name: String = "openai", client: HTTPClient) {
         self.name = name
@@ -31,28 +34,31 @@ package struct OpenAIProvider: AIProvider {
         transfer = AITransfer(client: client)
     }
 
-    package func body(_ question: AIRequest) -> [UInt8] {
+    package func body(_ question: AIRequest) -> [UInt8] { Array(document(question, streams: true).compact.utf8) }
+
+    func document(_ question: AIRequest, streams: Bool) -> JSONValue {
         // OpenAI's own newer models know only the first; servers that imitate it know the second.
         let bound = configuration.base.contains("//api.openai.com") ? "max_completion_tokens" : "max_tokens"
-        let document: JSONValue = .object([
-            .init(key: "model", value: .string(question.model)),
+        let stream: [JSONValue.Member] = [
             .init(key: "stream", value: true),
             .init(key: "stream_options", value: ["include_usage": true]),
-            .init(key: bound, value: .int(question.maxTokens)),
-            .init(
-                key: "messages",
-                value: [
-                    ["role": "system", "content": .string(question.instructions)],
-                    ["role": "user", "content": .string(question.prompt)],
-                ]),
-            .init(
-                key: "response_format",
-                value: [
-                    "type": "json_schema",
-                    "json_schema": ["name": "answer", "strict": false, "schema": .raw(question.schema)],
-                ]),
-        ])
-        return Array(document.compact.utf8)
+        ]
+        return .object(
+            [.init(key: "model", value: .string(question.model))] + (streams ? stream : []) + [
+                .init(key: bound, value: .int(question.maxTokens)),
+                .init(
+                    key: "messages",
+                    value: [
+                        ["role": "system", "content": .string(question.instructions)],
+                        ["role": "user", "content": .string(question.prompt)],
+                    ]),
+                .init(
+                    key: "response_format",
+                    value: [
+                        "type": "json_schema",
+                        "json_schema": ["name": "answer", "strict": false, "schema": .raw(question.schema)],
+                    ]),
+            ])
     }
 
     package func ask(_ body: [UInt8], _ limits: AILimits, meter: AIMeter, call: Call) async throws -> AIReply {

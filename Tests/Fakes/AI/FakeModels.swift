@@ -15,6 +15,7 @@ package final class FakeModels: Sendable {
         package var maxTokens: Int
         package var authorization: String?
         package var body: String
+        package var isBatched = false
     }
 
     package enum Behaviour: Sendable {
@@ -43,7 +44,8 @@ package final class FakeModels: Sendable {
     private let server: RawServer
     private let notes: Notes
 
-    private final class Notes: Sendable {
+    final class Notes: Sendable {
+        let batches = FakeModelBatches()
         let asked = Mutex<[Asked]>([])
         let told = Mutex(Bill())
         let toldByMark = Mutex<[String: Bill]>([:])
@@ -55,7 +57,12 @@ package final class FakeModels: Sendable {
         server = try RawServer { connection in
             while let head = connection.readHead() {
                 let length = Self.field("content-length", of: head).flatMap { Int($0) } ?? 0
-                guard let body = connection.read(exactly: length), let asked = Self.read(head, body, notes) else {
+                guard let body = connection.read(exactly: length) else { return }
+                if let stands = Self.answerBatches(head, body, behaviour, on: connection, notes) {
+                    guard stands else { return }
+                    continue
+                }
+                guard let asked = Self.read(head, body, notes) else {
                     connection.answer("", status: "400 Bad")
                     return
                 }
@@ -70,6 +77,7 @@ package final class FakeModels: Sendable {
     /// By the mark of the question, for those that have one.
     package var toldByMark: [String: Bill] { notes.toldByMark.withLock { $0 } }
     package var port: Int { server.port }
+    package var batches: FakeModelBatches { notes.batches }
     package func stop() { server.stop() }
 
     package static func tokens(in prompt: String) -> Int { prompt.utf8.count / 4 + 1 }
@@ -83,11 +91,19 @@ package final class FakeModels: Sendable {
     }
 
     private static func read(_ head: String, _ body: [UInt8], _ notes: Notes) -> Asked? {
-        guard let document = try? JSONValue.read(body), let messages = document["messages"]?.items,
-            let last = messages.last?["content"]?.text
-        else { return nil }
+        guard let document = try? JSONValue.read(body) else { return nil }
         let isAnthropic = head.hasPrefix("POST /v1/messages ")
         guard isAnthropic || head.hasPrefix("POST /v1/chat/completions ") else { return nil }
+        return read(
+            isAnthropic: isAnthropic, document,
+            authorization: field("authorization", of: head) ?? field("x-api-key", of: head),
+            notes)
+    }
+
+    static func read(
+        isAnthropic: Bool, _ document: JSONValue, authorization: String?, _ notes: Notes
+    ) -> Asked? {
+        guard let messages = document["messages"]?.items, let last = messages.last?["content"]?.text else { return nil }
         let schema =
             isAnthropic
             ? document["tools"]?.items?.first?["input_schema"]
@@ -98,8 +114,7 @@ package final class FakeModels: Sendable {
                 number: all.count, isAnthropic: isAnthropic, model: document["model"]?.text ?? "",
                 instructions: (isAnthropic ? document["system"]?.text : messages.first?["content"]?.text) ?? "",
                 prompt: last, schema: schema?.compact ?? "", maxTokens: bound,
-                authorization: field("authorization", of: head) ?? field("x-api-key", of: head),
-                body: String(decoding: body, as: UTF8.self))
+                authorization: authorization, body: document.compact, isBatched: document["stream"] == nil)
             all.append(asked)
             return asked
         }
@@ -144,7 +159,7 @@ package final class FakeModels: Sendable {
         return false
     }
 
-    private static func count(_ asked: Asked, _ text: String, _ notes: Notes) {
+    static func count(_ asked: Asked, _ text: String, _ notes: Notes) {
         func add(to bill: inout Bill) {
             bill.calls += 1
             bill.tokensIn += tokens(in: asked.prompt)

@@ -5,12 +5,15 @@ create or replace function millrace.ai_providers_tell(providers jsonb) returns b
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if jsonb_typeof(ai_providers_tell.providers) is distinct from 'array' then
-        perform millrace.refuse('providers is no list', 'providers', 'Give [{"name", "wire", "model"}].');
+        perform millrace.refuse('providers is no list', 'providers', 'Give [{"name", "wire", "model", "batches"}].');
     end if;
     delete from millrace.ai_provider p where p.name not in (select x ->> 'name' from jsonb_array_elements(ai_providers_tell.providers) x);
-    insert into millrace.ai_provider as p (name, place, wire, model, told_at)
-    select x.value ->> 'name', x.n, x.value ->> 'wire', x.value ->> 'model', millrace.now() from jsonb_array_elements(ai_providers_tell.providers) with ordinality x(value, n) order by 1
-        on conflict (name) do update set place = excluded.place, wire = excluded.wire, model = excluded.model, told_at = excluded.told_at;
+    insert into millrace.ai_provider as p (name, place, wire, model, has_batches, told_at)
+    select x.value ->> 'name', x.n, x.value ->> 'wire', x.value ->> 'model', coalesce((x.value ->> 'batches')::boolean, false), millrace.now() from jsonb_array_elements(ai_providers_tell.providers) with ordinality x(value, n) order by 1
+        on conflict (name) do update set place = excluded.place, wire = excluded.wire, model = excluded.model, has_batches = excluded.has_batches, told_at = excluded.told_at;
+    -- What waits for batches that nobody has any more is asked now.
+    perform millrace.ai_single(q.id) from millrace.ai_question q
+     where q.status = 'waiting' and q.batch is null and q.batch_of is not null and q.batch_of not in (select p.name from millrace.ai_provider p where p.has_batches);
     return true;
 end $$;
 
@@ -121,7 +124,7 @@ begin
       order by millrace.quota_left(q.tenant, q.name) limit 1;
 end $$;
 
--- What the options of a question are: {"locale", "model", "priority", "run_at", "room", "ref", "fresh"}.
+-- What the options of a question are: {"locale", "model", "priority", "run_at", "room", "ref", "fresh", "may_wait"}.
 create or replace function millrace.ai_options(given jsonb) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -130,12 +133,15 @@ begin
     if jsonb_typeof(given) is distinct from 'object' then
         perform millrace.refuse('options is not a JSON object', 'options', 'Give for example {"locale": "de"}.');
     end if;
-    select k into strange from jsonb_object_keys(given) k where k not in ('locale', 'model', 'priority', 'run_at', 'room', 'ref', 'fresh') limit 1;
+    select k into strange from jsonb_object_keys(given) k where k not in ('locale', 'model', 'priority', 'run_at', 'room', 'ref', 'fresh', 'may_wait') limit 1;
     if found then
-        perform millrace.refuse(format('options.%s is unknown', left(strange, 60)), 'options', 'Known are locale, model, priority, run_at, room, ref and fresh.');
+        perform millrace.refuse(format('options.%s is unknown', left(strange, 60)), 'options', 'Known are locale, model, priority, run_at, room, ref, fresh and may_wait.');
     end if;
     if given ->> 'locale' !~ '^[A-Za-z0-9-]{1,35}$' then
         perform millrace.refuse('options.locale is malformed', 'options', 'Give for example pt-BR.');
+    end if;
+    if (given ? 'may_wait' and jsonb_typeof(given -> 'may_wait') <> 'boolean') or (given -> 'may_wait' = 'true' and given ? 'run_at') then
+        perform millrace.refuse('options.may_wait is no boolean, or given with run_at', 'options', 'A question that may wait is asked when a batch of the provider is.');
     end if;
     if given ->> 'model' !~ '^[!-~]{1,200}$' then
         perform millrace.refuse('options.model is malformed', 'options', 'Give the name of a model, or provider:model.');
@@ -146,7 +152,41 @@ begin
     end if;
 end $$;
 
--- Asks, or answers from the store. For callers whose rights are checked. The input must have what the prompt requires, and nothing else.
+-- The kind of the jobs that ask for a purpose. Workers have a handler for each built-in purpose, and one for all purposes that an app has added: so they
+-- need not know these by name. The job's tag names the purpose.
+create or replace function millrace.ai_kind(the_purpose text) returns text
+language sql immutable as $$
+    select case when exists (select from millrace.ai_built_in() b where b.name = the_purpose) then 'ai.' || the_purpose else 'ai.ask' end
+$$;
+
+-- The input must have what the prompt requires, and nothing else.
+create or replace function millrace.ai_input_check(variables jsonb, the_input jsonb) returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    strange text;
+begin
+    if jsonb_typeof(the_input) is distinct from 'object' then
+        perform millrace.refuse('input is not a JSON object', 'input', 'Give the variables of the prompt.');
+    end if;
+    if millrace.true_bytes(the_input) > millrace.most('ai_input') then
+        perform millrace.refuse(format('input takes more than the %s bytes allowed', millrace.most('ai_input')), 'input', 'Give less text.', '53400', 'too_large');
+    end if;
+    select k into strange from jsonb_object_keys(the_input) k where not variables ? k order by k limit 1;
+    if found then
+        perform millrace.refuse(format('input.%s is unknown', left(strange, 60)), 'input', format('The prompt knows %s.', (select string_agg(k, ', ' order by k) from jsonb_object_keys(variables) k)));
+    end if;
+    select v.key into strange from jsonb_each(variables) v where v.value -> 'required' = 'true' and coalesce(btrim(the_input ->> v.key), '') = '' order by v.key limit 1;
+    if found then
+        perform millrace.refuse(format('input.%s is missing', strange), 'input', 'The prompt requires it.');
+    end if;
+    select e.key into strange from jsonb_each(the_input) e where jsonb_typeof(e.value) not in ('string', 'number', 'null')
+        or length(e.value #>> '{}') > coalesce((variables -> e.key ->> 'max')::int, 1000000) order by e.key limit 1;
+    if found then
+        perform millrace.refuse(format('input.%s is no text or number, or longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
+    end if;
+end $$;
+
+-- Asks, or answers from the store. For callers whose rights are checked.
 create or replace function millrace.ai_put(the_purpose text, the_input jsonb, the_tenant text, the_actor text, the_options jsonb, caller name) returns uuid
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -157,34 +197,16 @@ declare
     the_locale text := coalesce(the_options ->> 'locale', millrace.locale_of(the_actor), 'en');
     said jsonb;
     the_key bytea;
-    strange text;
     old millrace.ai_question;
     t timestamptz := millrace.now();
+    its_batches text;                                     -- of which provider it waits for
     kind constant text := 'ai.' || the_purpose;
 begin
     select x.* into p from millrace.ai_purpose(the_purpose) x;
     if p.version is null then
         perform millrace.refuse(format('there is no purpose %L', left(the_purpose, 60)), 'purpose', 'millrace ai purposes lists those there are; ai_purpose_put adds one.', 'P0002', 'not_found');
     end if;
-    if jsonb_typeof(the_input) is distinct from 'object' then
-        perform millrace.refuse('input is not a JSON object', 'input', 'Give the variables of the prompt.');
-    end if;
-    if millrace.true_bytes(the_input) > millrace.most('ai_input') then
-        perform millrace.refuse(format('input takes more than the %s bytes allowed', millrace.most('ai_input')), 'input', 'Give less text.', '53400', 'too_large');
-    end if;
-    select k into strange from jsonb_object_keys(the_input) k where not p.variables ? k order by k limit 1;
-    if found then
-        perform millrace.refuse(format('input.%s is unknown', left(strange, 60)), 'input', format('The prompt knows %s.', (select string_agg(k, ', ' order by k) from jsonb_object_keys(p.variables) k)));
-    end if;
-    select v.key into strange from jsonb_each(p.variables) v where v.value -> 'required' = 'true' and coalesce(btrim(the_input ->> v.key), '') = '' order by v.key limit 1;
-    if found then
-        perform millrace.refuse(format('input.%s is missing', strange), 'input', 'The prompt requires it.');
-    end if;
-    select e.key into strange from jsonb_each(the_input) e where jsonb_typeof(e.value) not in ('string', 'number', 'null')
-        or length(e.value #>> '{}') > coalesce((p.variables -> e.key ->> 'max')::int, 1000000) order by e.key limit 1;
-    if found then
-        perform millrace.refuse(format('input.%s is no text or number, or longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
-    end if;
+    perform millrace.ai_input_check(p.variables, the_input);
     perform millrace.ai_must_be_on(the_tenant, the_actor);
     said := millrace.ai_clean(millrace.redact(kind, jsonb_strip_nulls(the_input))) || jsonb_build_object('language', coalesce(the_input ->> 'language', the_locale));
     -- Nobody is given what was answered for another tenant, or another family where there is no tenant.
@@ -197,21 +219,27 @@ begin
     if old.id is null and millrace.ai_left(the_account, the_purpose) <= 0 then
         perform millrace.ai_quota_refuse(the_account, the_purpose);
     end if;
-    insert into millrace.ai_question (id, purpose, version, tenant, family, actor, caller, account, locale, input, key, model, room, ref, status, answer, provider, answered_by, source, asked_at, ended_at)
-    values (the_id, the_purpose, p.version, the_tenant, family, the_actor, ai_put.caller, the_account, the_locale, said, the_key, the_options ->> 'model', the_options ->> 'room',
+    if the_options -> 'may_wait' = 'true' and old.id is null then
+        its_batches := millrace.ai_batch_provider(coalesce(the_options ->> 'model', p.model));
+    end if;
+    insert into millrace.ai_question (id, purpose, version, tenant, family, actor, caller, account, locale, input, key, model, batch_of, room, ref, status, answer, provider, answered_by, source, asked_at, ended_at)
+    values (the_id, the_purpose, p.version, the_tenant, family, the_actor, ai_put.caller, the_account, the_locale, said, the_key, the_options ->> 'model', its_batches, the_options ->> 'room',
         (the_options ->> 'ref')::uuid, case when old.id is null then 'waiting' else 'answered' end, old.answer, old.provider, old.answered_by, old.id, t, case when old.id is not null then t end);
     if old.id is not null then
         perform millrace.ai_put_to_use(q) from millrace.ai_question q where q.id = the_id;
         return the_id;
     end if;
     update millrace.ai_question q
-       set job = (millrace.enqueue_one(kind, jsonb_build_object('question', the_id), 'ai', (the_options ->> 'priority')::int, (the_options ->> 'run_at')::timestamptz, null, 'skip', null, the_tenant,
-               null, '{}', '{}', '{}', caller => current_user)).id
+       set job = (millrace.enqueue_one(millrace.ai_kind(the_purpose), jsonb_build_object('question', the_id), 'ai', (the_options ->> 'priority')::int, case when its_batches is null then (the_options ->> 'run_at')::timestamptz else t + interval '1 day' end, null,
+               'skip', null, the_tenant, null, case when millrace.ai_kind(the_purpose) = 'ai.ask' then array[kind] end, '{}', '{}', caller => current_user)).id
      where q.id = the_id;
+    if its_batches is not null then
+        perform millrace.ai_batch_gather(its_batches);
+    end if;
     return the_id;
 end $$;
 
--- Asks a model for a purpose: in the caller's transaction, a row and a job of the kind ai.<purpose>. Returns the question's id; ai_answer reads it.
+-- Asks a model for a purpose: in the caller's transaction, a row and a job. Returns the question's id; ai_answer reads it.
 create or replace function millrace.ai_ask(
     purpose text, input jsonb, tenant text default null, actor text default null, options jsonb default '{}', caller millrace.caller_name default current_user
 ) returns uuid

@@ -59,13 +59,13 @@ create or replace function millrace.ai_shown(the_id uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select jsonb_build_object('id', q.id, 'purpose', q.purpose, 'version', q.version, 'status', q.status, 'tenant', q.tenant, 'family', q.family, 'actor', q.actor, 'job', q.job,
         'locale', q.locale, 'input', q.input, 'answer', q.answer, 'reason', q.reason, 'sentence', q.sentence, 'provider', q.provider, 'model', q.answered_by, 'from_store', q.source is not null,
-        'room', q.room, 'ref', q.ref, 'tokens_in', q.tokens_in, 'tokens_out', q.tokens_out, 'asked_at', q.asked_at, 'ended_at', q.ended_at,
-        'calls', coalesce((select jsonb_agg(jsonb_build_object('n', c.n, 'provider', c.provider, 'model', c.model, 'outcome', c.outcome, 'reserved', c.reserved, 'tokens_in', c.tokens_in,
+        'room', q.room, 'ref', q.ref, 'waits_for_batch_of', q.batch_of, 'batch', q.batch, 'tokens_in', q.tokens_in, 'tokens_out', q.tokens_out, 'asked_at', q.asked_at, 'ended_at', q.ended_at,
+        'calls', coalesce((select jsonb_agg(jsonb_build_object('n', c.n, 'provider', c.provider, 'model', c.model, 'outcome', c.outcome, 'batch', c.batch, 'reserved', c.reserved, 'tokens_in', c.tokens_in,
             'tokens_out', c.tokens_out, 'error_class', c.error_class, 'error', c.error, 'at', c.at, 'ms', c.ms) order by c.n) from millrace.ai_call c where c.question = q.id), '[]'))
       from millrace.ai_question q where q.id = the_id
 $$;
 
--- For status and metrics: the providers that are configured, what is open, and of the last hour what ended and what it cost.
+-- For status and metrics: the providers that are configured, what is open, since when (but for what waits for a batch), and of the last hour what ended and what it cost.
 create or replace function millrace.ai_state(out providers text[], out switched bigint, out open bigint, out oldest timestamptz, out answered bigint, out from_store bigint, out refused bigint, out failed bigint,
     out tokens_in bigint, out tokens_out bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -74,7 +74,7 @@ declare
 begin
     providers := array(select p.name from millrace.ai_provider p order by p.place);
     switched := (select count(*) from millrace.ai_switched s where s.is_on);
-    select count(*), min(x.asked_at) into open, oldest from (select q.asked_at from millrace.ai_question q where q.status in ('waiting', 'asking') order by q.asked_at limit 10000) x;
+    select count(*), min(x.asked_at) filter (where x.batch_of is null) into open, oldest from (select q.asked_at, q.batch_of from millrace.ai_question q where q.status in ('waiting', 'asking') order by q.asked_at limit 10000) x;
     select count(*) filter (where x.status = 'answered'), count(*) filter (where x.status = 'answered' and x.source is not null), count(*) filter (where x.status = 'refused'),
            count(*) filter (where x.status = 'failed'), coalesce(sum(x.tokens_in), 0), coalesce(sum(x.tokens_out), 0)
       into answered, from_store, refused, failed, tokens_in, tokens_out
@@ -136,6 +136,7 @@ begin
      where q.ctid = any (array(select x.ctid from millrace.ai_question x where x.ended_at < millrace.now() - make_interval(days => millrace.ai_keep_days())
             and (x.room is distinct from 'documents' or x.status <> 'answered') order by x.ended_at limit most));
     get diagnostics gone = row_count;
+    delete from millrace.ai_batch b where b.ended_at < millrace.now() - make_interval(days => millrace.ai_keep_days());
     perform millrace.ai_check();
     return gone;
 end $$;

@@ -71,7 +71,7 @@ begin
     end if;
     -- First it becomes the one that is asked, then the store is looked at: an identical question may have been answered in between.
     begin
-        update millrace.ai_question x set status = 'asking' where x.id = q.id and x.status = 'waiting';
+        update millrace.ai_question x set status = 'asking', batch_of = null, batch = null where x.id = q.id and x.status = 'waiting';
     exception when unique_violation then
         what := 'busy';
         return;
@@ -95,7 +95,7 @@ begin
 end $$;
 
 -- Before a call: reserves as many tokens as it can cost. A text never has more tokens than bytes. null: the account has too few left; `waits`
--- when calls that run now may give some back.
+-- when calls that run now may give some back. Those of a batch may last a day: nobody waits for them.
 create or replace function millrace.ai_call_open(token text, question uuid, provider text, model text, bytes int, max_tokens int, out call uuid, out waits boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
@@ -109,12 +109,12 @@ begin
         perform millrace.refuse('the question is not asked any more', 'question', 'Stop: it was erased or ended.', '55000', 'conflict');
     end if;
     -- Without a warning that the quota is used up: what calls that run now have reserved may come back.
-    waits := coalesce(millrace.ai_left(q.account, q.purpose) < most, false) and exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running');
+    waits := coalesce(millrace.ai_left(q.account, q.purpose) < most, false) and exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running' and c.batch is null);
     if waits then
         return;
     end if;
     if not millrace.ai_use(q.account, q.purpose, most, true) then
-        waits := exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running');
+        waits := exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running' and c.batch is null);
         return;
     end if;
     insert into millrace.ai_call (id, question, n, account, purpose, provider, model, reserved, outcome, at)

@@ -20,7 +20,7 @@ begin
       from millrace.session s cross join lateral unnest(s.kinds) k
      where (s.queues is null or 'ai' = any (s.queues)) and exists (select from millrace.kind x where x.id = millrace.kind_base(k) and x.name like 'ai.%');
     unserved := array(select p.name from millrace.ai_purposes() p
-                       where serving > 0 and not exists (select from millrace.kind x where x.name = 'ai.' || p.name and x.id = any (kinds_served)) order by p.name);
+                       where serving > 0 and not exists (select from millrace.kind x where x.name = millrace.ai_kind(p.name) and x.id = any (kinds_served)) order by p.name);
 end $$;
 
 -- A purpose as ai_purpose_put takes it, with its version; null: there is none.

@@ -12,20 +12,22 @@ extension Composer {
         let client = HTTPClient()
         var providers: [any AIProvider] = []
         if let model = settings.text(.aiOpenAIModel) {
-            let configuration = OpenAIProvider.Configuration(
+            var configuration = OpenAIProvider.Configuration(
                 base: settings.string(.aiOpenAIURL), key: settings.text(.aiOpenAIKey), model: model)
+            configuration.hasBatches = settings.aiHasBatches(configuration.base)
             providers.append(OpenAIProvider(configuration, client: client))
         }
         if let model = settings.text(.aiAnthropicModel) {
             var configuration = AnthropicProvider.Configuration(
                 key: settings.text(.aiAnthropicKey) ?? "", model: model)
             configuration.base = settings.string(.aiAnthropicURL)
+            configuration.hasBatches = settings.aiHasBatches(configuration.base)
             providers.append(AnthropicProvider(configuration, client: client))
         }
         return settings.string(.aiOrder).hasPrefix("anthropic") ? providers.reversed() : providers
     }
 
-    /// A handler for each purpose that is known when the worker starts. The database hears what can be asked before the first job is taken.
+    /// A handler for each built-in purpose, and one for all that apps add, also while the worker runs. The database hears what can be asked before the first job is taken.
     package func aiHandlers(_ pool: Pool, _ supervisor: Supervisor) async throws -> [Handler] {
         guard !settings.aiFormats.isEmpty else { return [] }
         let providers = aiProviders
@@ -41,12 +43,16 @@ extension Composer {
             try await AIAdmin.tell(providers, keepDays: max(1, days), on: connection)
             return try await AIAdmin.purposes(on: connection)
         }
-        return purposes.map { purpose in
-            Handler(
-                kind: "ai.\(purpose.name)", queue: "ai",
-                retries: RetryPolicy(attempts: 8, base: .seconds(2), cap: .minutes(10))
-            ) { args, context in try await service.run(args, context) }
+        let retries = RetryPolicy(attempts: 8, base: .seconds(2), cap: .minutes(10))
+        let batches = Handler(kind: "ai.batch", queue: "ai", retries: retries) { args, context in
+            try await service.runBatch(args, context)
         }
+        return [batches]
+            + AIService.kinds(purposes).map { kind in
+                Handler(
+                    kind: kind, queue: "ai", retries: retries
+                ) { args, context in try await service.run(args, context) }
+            }
     }
 
     /// What was asked in the last hour, of all workers; nothing where this worker asks nobody.

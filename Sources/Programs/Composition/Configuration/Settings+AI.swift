@@ -1,7 +1,7 @@
 extension Setting {
     package static let ai: [Setting] = [
         aiOpenAIURL, aiOpenAIKey, aiOpenAIModel, aiAnthropicURL, aiAnthropicKey, aiAnthropicModel, aiOrder, aiTimeout,
-        aiStall, aiKeep, aiSlots,
+        aiStall, aiKeep, aiSlots, aiBatches,
     ]
 
     package static let aiOpenAIURL = Setting(
@@ -38,6 +38,12 @@ extension Setting {
         "ai-slots", .integer(1...1000), fallback: "8", valueName: "N", help: "How many questions a worker asks at once."
     )
 
+    package static let aiBatches = Setting(
+        "ai-batches", .choice(["auto", "off", "on"]), fallback: "auto", valueName: "WHEN",
+        help:
+            "Whether questions that may wait are asked in batches: auto is with api.openai.com and api.anthropic.com, on is with every server."
+    )
+
     private static func modelComplaint(_ text: String) -> String? {
         (1...200).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
             ? nil : "takes a model's name without spaces"
@@ -45,6 +51,15 @@ extension Setting {
 }
 
 extension Settings {
+    /// Whether the server at `url` is asked in batches.
+    package func aiHasBatches(_ url: String) -> Bool {
+        switch string(.aiBatches) {
+        case "on": true
+        case "off": false
+        default: ["https://api.openai.com/", "https://api.anthropic.com/"].contains { (url + "/").hasPrefix($0) }
+        }
+    }
+
     /// The formats in which this worker can ask, in their order.
     package var aiFormats: [String] {
         let formats = [("openai", Setting.aiOpenAIModel), ("anthropic", Setting.aiAnthropicModel)]

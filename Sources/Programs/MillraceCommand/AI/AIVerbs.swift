@@ -66,6 +66,7 @@ extension Command {
             .single("person", "PERSON", environment: .none, help: "On behalf of this person."),
             .single("locale", "LOCALE", environment: .none, help: "The language of the answer, such as de."),
             .toggle("fresh", environment: .none, help: "Ask although the answer may be in the store."),
+            .toggle("may-wait", environment: .none, help: "Ask in a batch, within a day and for half the price."),
         ],
         examples: [
             Example("millrace ai ask sentiment '{\"text\": \"I am fine.\"}' --tenant shop", "the question's id")
@@ -79,6 +80,7 @@ extension Command {
         var options: [JSONValue.Member] = []
         if let locale = parsed.string("locale") { options.append(.init(key: "locale", value: .string(locale))) }
         if parsed.isOn("fresh") { options.append(.init(key: "fresh", value: true)) }
+        if parsed.isOn("may-wait") { options.append(.init(key: "may_wait", value: true)) }
         let chosen = JSONValue.object(options).compact
         let id = try await invocation.withSchema { connection in
             try await AIAdmin.ask(

@@ -1,0 +1,41 @@
+import Faults
+import FoundationEssentials
+import JSON
+import Supervision
+import Transfers
+
+/// The calls about batches. Their answers are whole documents, or lines of them.
+extension AITransfer {
+    static func batchRequest(
+        _ method: String, _ base: String, _ path: String, _ body: [UInt8]?, type: String
+    ) -> HTTPRequest {
+        var base = base
+        while base.hasSuffix("/") { base.removeLast() }
+        var request = HTTPRequest(method, base + path, body: body.map { .bytes($0) } ?? .none)
+        if body != nil { request.headers.add("Content-Type", type) }
+        request.limits.total = .seconds(240)
+        request.limits.stall = .seconds(60)
+        request.limits.bodyBytes = 128 << 20
+        return request
+    }
+
+    /// - Throws: a `Fault`.
+    func whole(_ request: HTTPRequest, call: Call) async throws -> [UInt8] {
+        do {
+            let response = try await client.send(request)
+            call.heard(AIPace.notes(response.headers.pairs, now: Date().timeIntervalSince1970))
+            guard response.status == 200 else { throw AIPace.fault(response.head, response.body) }
+            return response.body
+        } catch let error as TransferError {
+            throw Fault(transfer: error)
+        }
+    }
+
+    func document(_ request: HTTPRequest, call: Call) async throws -> JSONValue {
+        do {
+            return try JSONValue.read(try await whole(request, call: call))
+        } catch let problem as JSONProblem {
+            throw Fault(.unknown, "the answer is no JSON: \(problem.complaint)")
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import Postgres
+import TestSupport
+
+extension AIBench {
+    /// The first provider has batches, and is the one of this format.
+    func configureBatches(_ anthropic: Bool) async throws {
+        let name = anthropic ? "anthropic" : "openai"
+        try await configure()
+        try await connection.run(
+            "select millrace.ai_providers_tell('[{\"name\": \"\(name)\", \"wire\": \"\(name)\", \"model\": \"m\", \"batches\": true}]')"
+        )
+    }
+
+    func askLater(_ text: String, _ actor: String = "null") async throws {
+        try await ask("sentiment", "{\"text\": \"\(text)\"}", "\(actor), '{\"may_wait\": true}'")
+    }
+
+    /// Gathers now what waits, without the pause.
+    func gather() async throws {
+        try await connection.run(
+            "select millrace.reschedule(id, now()) from millrace.jobs where state = 'scheduled' and kind = 'ai.batch' and args ? 'provider'"
+        )
+    }
+
+    /// Jobs of batches that wait to be tried again run now.
+    func hurry() async throws {
+        try await connection.run(
+            "select millrace.reschedule(id, now()) from millrace.jobs where state in ('scheduled', 'retrying') and kind = 'ai.batch'"
+        )
+    }
+
+    func count(_ condition: String) async throws -> Int {
+        try await connection.int("select count(*) from millrace.ai_question where \(condition)")
+    }
+
+    /// All batches have ended, and no call is open.
+    func settled() async throws {
+        try await eventually("all batches have ended") {
+            try await connection.int(
+                "select (select count(*) from millrace.ai_batch where ended_at is null) + (select count(*) from millrace.ai_call where outcome = 'running')"
+            ) == 0
+        }
+    }
+}
