@@ -98,6 +98,8 @@ private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> 
         for (bytes, cause) in [
             (page(letters, "BT /F 12 Tf 9 20 Td (Carriage) Tj ET"), CopyFacts.Cause.fonts),
             (page("", "0 1 1 0 k 9 9 50 30 re f"), .colors), (page("", "9 9 50 30 re f unknown"), .content),
+            // Some readers take the first EI for the picture's end.
+            (page("", "q 40 0 0 40 9 9 cm BI /W 4 /H 1 /CS /RGB /BPC 8 ID 000zEI z00z0\nEI Q"), .content),
             (page("/Properties<</L<</Type/OCG/Name(L)>>>>", "/OC /L BDC 9 9 50 30 re f EMC"), .layers),
             (page("", "9 9 50 30 re f", more: "/Annots[<</Type/Annot/Subtype/Square/Rect[9 9 20 20]>>]"), .annotations),
             (page("", "9 9 50 30 re f", more: "/Rotate 90/Group<</S/Transparency/CS/DeviceCMYK>>"), .colors),

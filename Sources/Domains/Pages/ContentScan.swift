@@ -184,21 +184,23 @@ private struct Scanner {
         return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<min(at, bytes.count)]), as: UTF8.self)
     }
 
-    /// False if the picture does not end.
+    /// False if the picture does not end, or if readers may see its end at different places.
     mutating func passPicture() -> Bool {
         at += 1
+        var isClear = true
         while at + 1 < bytes.count {
-            let isEnd =
-                bytes[at] == UInt8(ascii: "E") && bytes[at + 1] == UInt8(ascii: "I") && at > 0
-                && Self.isSpace(bytes[at - 1])
-                && (at + 2 >= bytes.count || Self.isSpace(bytes[at + 2]))
-            if isEnd,
+            if bytes[at] == UInt8(ascii: "E"), bytes[at + 1] == UInt8(ascii: "I"),
+                at + 2 >= bytes.count || Self.isSpace(bytes[at + 2]),
                 bytes[min(at + 2, bytes.count)..<min(at + 12, bytes.count)].allSatisfy({
                     $0 < 127 && ($0 >= 32 || Self.isSpace($0))
                 })
             {
-                at += 2
-                return true
+                if at > 0, Self.isSpace(bytes[at - 1]) {
+                    at += 2
+                    return isClear
+                }
+                // Within the pixels; some readers take it for the end.
+                isClear = false
             }
             at += 1
         }

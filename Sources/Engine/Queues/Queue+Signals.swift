@@ -5,13 +5,16 @@ extension Queue {
     /// What a look at the signals has done.
     package struct Told: Sendable {
         package var signals: Int
+        /// How many jobs go on.
+        package var jobs: Int
         package var more: Bool
     }
 
     /// Tells waiting jobs of signals that were sent.
     package static func tellSignals(on connection: Connection) async throws(PostgresError) -> Told {
-        let rows = try await connection.query("select looked, more from millrace.signals_tell()") {
-            row throws(PostgresError) in Told(signals: Int(try row.int(0)), more: try row.bool(1))
+        let rows = try await connection.query("select looked, told, more from millrace.signals_tell()") {
+            row throws(PostgresError) in
+            Told(signals: Int(try row.int(0)), jobs: Int(try row.int(1)), more: try row.bool(2))
         }
         return try one(rows)
     }

@@ -2,7 +2,8 @@ import Postgres
 import Queues
 import Threads
 
-/// Tells jobs that wait for a signal: at once after it was sent, and once a second for what another worker left undone.
+/// Tells jobs that wait for a signal: at once after it was sent, and once a second for what another worker left undone. Without notifications it
+/// looks twice a second, and has the claim loop look as well: else a job would wait for both.
 actor SignalTelling: SharingPart {
     nonisolated let shared: WorkerShared
 
@@ -11,6 +12,9 @@ actor SignalTelling: SharingPart {
     private static let watch = Duration.milliseconds(150)
 
     init(_ shared: WorkerShared) { self.shared = shared }
+
+    /// Through a transaction pooler no notification comes, and there is no connection for them.
+    private var hears: Bool { links.listen.current != nil }
 
     func run() async {
         var watchesUntil = ContinuousClock.now
@@ -21,11 +25,12 @@ actor SignalTelling: SharingPart {
                     try await Queue.tellSignals(on: connection)
                 }
                 if told.signals > 0 { watchesUntil = .now + Self.watch }
+                if told.jobs > 0, !hears { wakeups.lookEverywhere() }
             } while told.more && !state.isDraining
             if ContinuousClock.now < watchesUntil {
                 try? await Task.sleep(for: Self.pause)
             } else {
-                await shared.signals.wait(for: .seconds(1))
+                await shared.signals.wait(for: hears ? .seconds(1) : .milliseconds(500))
             }
         } failed: { error in
             limitedLog.say("telling signals failed", error)
