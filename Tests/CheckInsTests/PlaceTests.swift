@@ -82,13 +82,15 @@ import Testing
             for table in tables {
                 #expect(
                     try await connection.int(
-                        "select count(*) from millrace.\"\(table)\" x where x::text ~ '[^0-9:]:?47[.]8095|-13[.]05'") == 0,
+                        "select count(*) from millrace.\"\(table)\" x where x::text ~ '[^0-9:]:?47[.]8095|-13[.]05'")
+                        == 0,
                     "\(table)")
             }
             for view in ["alarms", "alarm_history", "check_ins", "notices", "events"] {
                 #expect(
                     try await connection.int(
-                        "select count(*) from millrace.\(view) x where x::text ~ '[^0-9:]:?47[.]8095|-13[.]05'") == 0, "\(view)")
+                        "select count(*) from millrace.\(view) x where x::text ~ '[^0-9:]:?47[.]8095|-13[.]05'") == 0,
+                    "\(view)")
             }
             #expect(try await connection.value("millrace.check_in_show('anna', 'anna')")?.contains("47.8") == false)
             try await connection.run("select millrace.check_in_drill('anna', 'anna')")

@@ -76,7 +76,8 @@ import Testing
                 for table in tables {
                     #expect(
                         try await world.owner.int(
-                            "select count(*) from millrace.\"\(table)\" x where x::text ~ '[^0-9:]:?(47[.]8095|13[.]055)'") == 0,
+                            "select count(*) from millrace.\"\(table)\" x where x::text ~ '[^0-9:]:?(47[.]8095|13[.]055)'"
+                        ) == 0,
                         "\(table)")
                 }
             }
