@@ -65,7 +65,8 @@ begin
     if not found or exists (select from millrace.ai_question x where x.key = q.key and x.status = 'waiting' and x.batch is not null) then
         return false;
     end if;
-    if exists (select from millrace.ai_question x where x.key = q.key and x.status = 'asking') then
+    -- One that is being asked, or was answered meanwhile: its own job takes that answer.
+    if exists (select from millrace.ai_question x where x.key = q.key and x.status = 'asking') or exists (select from millrace.ai_question x where x.key = q.key and x.status = 'answered') then
         perform millrace.ai_single(q.id);
         return false;
     end if;
