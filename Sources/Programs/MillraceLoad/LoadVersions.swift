@@ -57,6 +57,8 @@ private struct VersionsScenario: Sendable {
         let kept = KeptWorkers(directory: directory)
         do {
             let names = try await startWorkers(kept, directory: directory, on: connection)
+            // The database may have jobs from before.
+            let before = try await ended(on: connection)
             let chaos = Chaos(kept: kept, names: names)
             let killing = Task { await chaos.run() }  // awaited below
             var phases: [Phase] = []
@@ -82,7 +84,7 @@ private struct VersionsScenario: Sendable {
             try await phase(["a"]) { _ = try await Queue.rollback(move: false, on: connection) }
             killing.cancel()
             let kills = await killing.value
-            let left = try await waitForEnds(jobs, on: connection)
+            let left = try await waitForEnds(jobs, after: before, on: connection)
             let bad = try await kept.stop()
             await connection.close()
             var marks: [String: [PracticeMarks.Mark]] = [:]
@@ -167,11 +169,15 @@ private struct VersionsScenario: Sendable {
         }
     }
 
+    private func ended(on connection: Connection) async throws -> Int {
+        try await connection.int("select count(distinct id) from millrace.history where outcome = 1")
+    }
+
     /// How many have not ended well.
-    private func waitForEnds(_ jobs: Int64, on connection: Connection) async throws -> Int {
+    private func waitForEnds(_ jobs: Int64, after before: Int, on connection: Connection) async throws -> Int {
         let deadline = ContinuousClock.now + .seconds(300)
         while true {
-            let ended = try await connection.int("select count(distinct id) from millrace.history where outcome = 1")
+            let ended = try await ended(on: connection) - before
             if ended >= jobs || ContinuousClock.now > deadline { return Int(jobs) - ended }
             try await Task.sleep(for: .milliseconds(500))
         }
