@@ -106,6 +106,11 @@ import Testing
         #expect(rules(checker) == ["each run is accounted for"], "the claim was on the disk")
         checker.faults = [LedgerFault(what: "stop", from: 1.4, until: 1.5, undoesClaims: true, workers: nil)]
         #expect(rules(checker).isEmpty, "a crash undid the claim")
+        checker.entries[checker.entries.count - 1].at = 1.6
+        #expect(rules(checker) == ["each run is accounted for"], "its worker knew by then")
+        checker.entries[checker.entries.count - 1].at = 1.45
+        checker.sessions[2]?.started = 1.42
+        #expect(rules(checker) == ["each run is accounted for"], "the session was opened after the crash")
     }
 
     @Test func `too many holders of a limit key at once are found`() {

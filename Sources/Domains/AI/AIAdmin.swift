@@ -135,7 +135,7 @@ package enum AIAdmin {
         package var late = 0
         /// How long the oldest of these has been due, in seconds.
         package var oldest: Double = 0
-        /// Purposes that no living worker knows, although some ask models.
+        /// Purposes whose questions no living worker takes, although some ask models.
         package var unserved: [String] = []
         /// Living workers that ask models.
         package var workers = 0

@@ -28,14 +28,8 @@ enum AIBatchStore {
             """, [.text(token), .text(provider), .int8(after), .int4(Int32(clamping: most))]
         ) { row throws(PostgresError) in
             let seq = Int64(try row.int(0))
-            guard let schema = row.optionalJSON(7) else { return Next(seq: seq, question: nil) }
-            return Next(
-                seq: seq,
-                question: AIQuestion(
-                    id: try row.string(1), purpose: try row.string(2), version: Int(try row.int(3)),
-                    instructions: try row.string(4), prompt: try row.string(5), variables: try row.json(6),
-                    schema: String(decoding: schema, as: UTF8.self), model: row.optionalString(8),
-                    limits: try row.json(9), input: try row.json(10)))
+            guard row.optionalJSON(7) != nil else { return Next(seq: seq, question: nil) }
+            return Next(seq: seq, question: try AIQuestion(row, at: 1))
         }
     }
 
@@ -66,18 +60,11 @@ enum AIBatchStore {
     ) async throws(PostgresError) -> [(call: String, model: String, question: AIQuestion)] {
         try await connection.query(
             """
-            select call::text, called, question::text, purpose, version, instructions, prompt, variables, schema, limits, input
+            select call::text, called, question::text, purpose, version, instructions, prompt, variables, schema, called, limits, input
               from millrace.ai_batch_calls($1, $2::text::uuid)
             """, [.text(token), .text(batch)]
         ) { row throws(PostgresError) in
-            (
-                call: try row.string(0), model: try row.string(1),
-                question: AIQuestion(
-                    id: try row.string(2), purpose: try row.string(3), version: Int(try row.int(4)),
-                    instructions: try row.string(5), prompt: try row.string(6), variables: try row.json(7),
-                    schema: String(decoding: try row.json(8), as: UTF8.self), model: nil, limits: try row.json(9),
-                    input: try row.json(10))
-            )
+            (call: try row.string(0), model: try row.string(1), question: try AIQuestion(row, at: 2))
         }
     }
 

@@ -15,7 +15,7 @@ enum AIStore {
     ) async throws(PostgresError) -> Taken {
         try await connection.query(
             """
-            select what, purpose, version, instructions, prompt, variables, schema, model, limits, input
+            select what, $2, purpose, version, instructions, prompt, variables, schema, model, limits, input
               from millrace.ai_take($1, $2::text::uuid)
             """, [.text(token), .text(question)]
         ) { row throws(PostgresError) -> Taken in
@@ -24,12 +24,7 @@ enum AIStore {
             case "busy": return .busy
             default: return .done
             }
-            return .go(
-                AIQuestion(
-                    id: question, purpose: try row.string(1), version: Int(try row.int(2)),
-                    instructions: try row.string(3), prompt: try row.string(4), variables: try row.json(5),
-                    schema: String(decoding: try row.json(6), as: UTF8.self), model: row.optionalString(7),
-                    limits: try row.json(8), input: try row.json(9)))
+            return .go(try AIQuestion(row, at: 1))
         }.first ?? .done
     }
 
@@ -101,4 +96,18 @@ struct AIQuestion: Sendable {
     let model: String?
     let limits: [UInt8]
     let input: [UInt8]
+
+    /// Its id, purpose, version, instructions, prompt, variables, schema, model, limits and input, from this column on.
+    init(_ row: Row, at first: Int) throws(PostgresError) {
+        id = try row.string(first)
+        purpose = try row.string(first + 1)
+        version = Int(try row.int(first + 2))
+        instructions = try row.string(first + 3)
+        prompt = try row.string(first + 4)
+        variables = try row.json(first + 5)
+        schema = String(decoding: try row.json(first + 6), as: UTF8.self)
+        model = row.optionalString(first + 7)
+        limits = try row.json(first + 8)
+        input = try row.json(first + 9)
+    }
 }

@@ -9,9 +9,7 @@ extension AITransfer {
     static func batchRequest(
         _ method: String, _ base: String, _ path: String, _ body: [UInt8]?, type: String
     ) -> HTTPRequest {
-        var base = base
-        while base.hasSuffix("/") { base.removeLast() }
-        var request = HTTPRequest(method, base + path, body: body.map { .bytes($0) } ?? .none)
+        var request = HTTPRequest(method, address(base, path), body: body.map { .bytes($0) } ?? .none)
         if body != nil { request.headers.add("Content-Type", type) }
         request.limits.total = .seconds(240)
         request.limits.stall = .seconds(60)

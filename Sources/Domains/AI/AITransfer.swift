@@ -8,10 +8,14 @@ import Transfers
 struct AITransfer: Sendable {
     let client: HTTPClient
 
-    static func request(_ base: String, _ path: String, _ body: [UInt8]) -> HTTPRequest {
+    static func address(_ base: String, _ path: String) -> String {
         var base = base
         while base.hasSuffix("/") { base.removeLast() }
-        var request = HTTPRequest("POST", base + path, body: .bytes(body))
+        return base + path
+    }
+
+    static func request(_ base: String, _ path: String, _ body: [UInt8]) -> HTTPRequest {
+        var request = HTTPRequest("POST", address(base, path), body: .bytes(body))
         request.headers.add("Content-Type", "application/json")
         request.headers.add("Accept", "text/event-stream")
         return request

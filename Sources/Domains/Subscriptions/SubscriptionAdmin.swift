@@ -161,30 +161,30 @@ package enum SubscriptionAdmin {
     package static func state(
         on connection: Connection, deadline: Duration
     ) async throws(PostgresError) -> State {
-        var state =
-            try await connection.query(
-                "select stores, unowned, unplanned, late, late_s, told, bare from millrace.subscription_state()",
-                deadline: deadline
-            ) { row throws(PostgresError) in
-                var state = State()
-                state.stores = try row.strings(0)
-                state.unowned = Int(try row.int(1))
-                state.unplanned = Int(try row.int(2))
-                state.late = Int(try row.int(3))
-                state.oldest = try row.double(4)
-                state.told = try row.strings(5)
-                state.bare = try row.strings(6)
-                return state
-            }.first ?? State()
-        state.refused = try await connection.query(
+        // A row for each refusal, or one.
+        let rows = try await connection.query(
             """
-            select r ->> 'store', r ->> 'why', (r ->> 'messages')::bigint, (r ->> 'ago_s')::float8
-              from millrace.subscription_state() s cross join lateral jsonb_array_elements(s.refused) r
+            select stores, unowned, unplanned, late, late_s, told, bare, r ->> 'store', r ->> 'why', (r ->> 'messages')::bigint, (r ->> 'ago_s')::float8
+              from millrace.subscription_state() s left join lateral jsonb_array_elements(s.refused) r on true
             """, deadline: deadline
-        ) { row throws(PostgresError) in
-            Refused(
-                store: try row.string(0), why: try row.string(1), messages: Int(try row.int(2)), ago: try row.double(3))
+        ) { row throws(PostgresError) -> (State, Refused?) in
+            var state = State()
+            state.stores = try row.strings(0)
+            state.unowned = Int(try row.int(1))
+            state.unplanned = Int(try row.int(2))
+            state.late = Int(try row.int(3))
+            state.oldest = try row.double(4)
+            state.told = try row.strings(5)
+            state.bare = try row.strings(6)
+            guard let store = row.optionalString(7) else { return (state, nil) }
+            return (
+                state,
+                Refused(
+                    store: store, why: try row.string(8), messages: Int(try row.int(9)), ago: try row.double(10))
+            )
         }
+        var state = rows.first?.0 ?? State()
+        state.refused = rows.compactMap(\.1)
         return state
     }
 

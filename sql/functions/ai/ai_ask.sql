@@ -201,6 +201,7 @@ declare
     t timestamptz := millrace.now();
     its_batches text;                                     -- of which provider it waits for
     kind constant text := 'ai.' || the_purpose;
+    job_kind constant text := millrace.ai_kind(the_purpose);
 begin
     select x.* into p from millrace.ai_purpose(the_purpose) x;
     if p.version is null then
@@ -230,8 +231,8 @@ begin
         return the_id;
     end if;
     update millrace.ai_question q
-       set job = (millrace.enqueue_one(millrace.ai_kind(the_purpose), jsonb_build_object('question', the_id), 'ai', (the_options ->> 'priority')::int, case when its_batches is null then (the_options ->> 'run_at')::timestamptz else t + interval '1 day' end, null,
-               'skip', null, the_tenant, null, case when millrace.ai_kind(the_purpose) = 'ai.ask' then array[kind] end, '{}', '{}', caller => current_user)).id
+       set job = (millrace.enqueue_one(job_kind, jsonb_build_object('question', the_id), 'ai', (the_options ->> 'priority')::int, case when its_batches is null then (the_options ->> 'run_at')::timestamptz else t + interval '1 day' end, null,
+               'skip', null, the_tenant, null, case when job_kind = 'ai.ask' then array[kind] end, '{}', '{}', caller => current_user)).id
      where q.id = the_id;
     if its_batches is not null then
         perform millrace.ai_batch_gather(its_batches);

@@ -1,7 +1,7 @@
 -- For operators: what keeps questions from being answered, and a purpose as it can be put again.
 
 -- late: questions that are due for more than 15 minutes and have no answer. unserved: purposes whose jobs no living worker takes, while it takes those of
--- others; they were put after it started. serving: sessions of workers that take such jobs at all.
+-- others, as workers of earlier versions do with those that an app added. serving: sessions of workers that take such jobs at all.
 create or replace function millrace.ai_troubles(out providers text[], out switched bigint, out late bigint, out late_s float8, out unserved text[], out serving bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare

@@ -25,7 +25,7 @@ extension Command {
         discussion: """
             The file is a JSON object with instructions, prompt, variables and schema, and if you like model, limits and \
             note. Flags go before what stands in it. Without a file the purpose stays as it is, but for what the flags say. \
-            Workers learn of a new name when they start. Questions that were asked keep their version.
+            Running workers take its questions at once. Questions that were asked keep their version.
             """,
         arguments: [Argument("purpose", help: "its name, such as menu")],
         flags: [
@@ -67,7 +67,6 @@ extension Command {
             invocation.console.print(
                 "the purpose \(DisplayWidth.harmless(name)) \(isNew ? "has now" : "already had") version \(version)")
         }
-        if before == nil { invocation.console.note("restart the workers: they learn of a new purpose when they start") }
         return .done
     }
 }

@@ -22,8 +22,9 @@ extension Doctor {
         }
         if !state.unserved.isEmpty, state.switched > 0 {
             return .warning(
-                "no living worker knows \(state.unserved.joined(separator: ", "))",
-                advice: "restart the workers: they learn of a purpose when they start")
+                "no living worker takes questions of \(state.unserved.joined(separator: ", "))",
+                advice:
+                    "start workers of this version: earlier ones do not take questions of purposes that an app added")
         }
         if state.switched == 0 { return .ok("switched on for nobody") }
         return .ok("of \(state.providers.joined(separator: " and ")), switched on for \(state.switched)")

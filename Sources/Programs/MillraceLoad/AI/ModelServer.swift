@@ -1,5 +1,5 @@
 import CLinux
-import FoundationEssentials
+import Composition
 import Glibc
 import JSON
 import MillraceCommand
@@ -50,8 +50,7 @@ struct ModelServer: Sendable {
     }
 
     private static func beside() throws -> String {
-        let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        let path = own.split(separator: "/").dropLast().map { "/\($0)" }.joined() + "/FakeModelServer"
+        let path = Composer.ownPath.split(separator: "/").dropLast().map { "/\($0)" }.joined() + "/FakeModelServer"
         guard access(path, X_OK) == 0 else {
             throw Failure(
                 "there is no fake of language models at \(path)",
