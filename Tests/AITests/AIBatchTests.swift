@@ -48,6 +48,54 @@ import Testing
             #expect(try await bench.used() == told.tokensIn + told.tokensOut)
             #expect(
                 try await bench.connection.int("select count(*) from millrace.ai_batch where status = 'ended'") >= 4)
+            // Neither the files that were refused nor those of batches that have ended.
+            #expect(bench.fake.batches.kept == [])
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `what a batch asked and answered is deleted at the provider, and its answers do not wait for that`(
+        anthropic: Bool
+    ) async throws {
+        try await withAI { bench in
+            try await bench.configureBatches(anthropic)
+            bench.fake.batches.set { $0.failedDeletions = 1 }
+            for round in 1...2 {
+                try await bench.askLater("day \(round)")
+                try await bench.gather()
+                try await bench.withWorker(onlyAnthropic: anthropic) {
+                    try await bench.ended(round)
+                    try await bench.settled()
+                }
+                #expect(try await bench.count("status = 'answered'") == round)
+                // The first could not be deleted, in part or whole.
+                #expect(bench.fake.batches.kept.isEmpty == false)
+            }
+            #expect(bench.fake.batches.kept == (anthropic ? ["msgbatch_0"] : ["batch_0", "file-0"]))
+        }
+    }
+
+    @Test func `a run that was broken off after it had deleted the results leaves an ended batch`() async throws {
+        try await withAI { bench in
+            try await bench.configureBatches(false)
+            try await bench.askLater("day")
+            try await bench.gather()
+            // The end of the batch is not recorded at first.
+            try await bench.connection.run(
+                """
+                create function refuse_end() returns trigger language plpgsql as $$ begin raise exception 'stopped here'; end $$;
+                create trigger refuse_end before update on millrace.ai_batch for each row when (new.ended_at is not null) execute function refuse_end();
+                """)
+            try await bench.withWorker {
+                try await bench.ended(1)
+                try await eventually("all was deleted") { bench.fake.batches.kept == [] }
+            }
+            try await bench.connection.run("drop trigger refuse_end on millrace.ai_batch")
+            try await bench.hurry()
+            try await bench.withWorker { try await bench.settled() }
+            #expect(try await bench.connection.value("select status from millrace.ai_batch") == "ended")
+            let told = bench.fake.told
+            #expect(try await bench.used() == told.tokensIn + told.tokensOut && told.calls == 1)
         }
     }
 

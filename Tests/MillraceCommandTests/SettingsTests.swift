@@ -33,6 +33,21 @@ private func load(
             ])
     }
 
+    @Test(arguments: [
+        ("auto", ["https://api.openai.com/v1", "https://api.openai.com", "https://api.anthropic.com"]),
+        ("off", []),
+    ])
+    func `batches go to the servers that have them, to none or to all`(when: String, has: [String]) {
+        let servers = [
+            "https://api.openai.com/v1", "https://api.openai.com", "https://api.anthropic.com",
+            "http://127.0.0.1:8080/v1", "https://api.openai.com.example/v1",
+        ]
+        let settings = when == "auto" ? load() : load(["MILLRACE_AI_BATCHES": when])
+        #expect(settings.problems.isEmpty)
+        #expect(servers.filter(settings.aiHasBatches) == has)
+        #expect(servers.filter(load(["MILLRACE_AI_BATCHES": "on"]).aiHasBatches) == servers)
+    }
+
     @Test func `flag, environment, file and default are told apart`() {
         let environment = ["MILLRACE_SLOTS": "20", "MILLRACE_POLL": "5s", "DATABASE_URL_FILE": "/run/url"]
         let settings = load(environment, "--slots", "7", files: ["/run/url": "postgres://u:pw@h/d\n"])

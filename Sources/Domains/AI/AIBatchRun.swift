@@ -86,10 +86,13 @@ struct AIBatchRun: Sendable {
         do {
             switch try await call({ [provider] call in try await provider.look(taken.remote, call: call) }) {
             case .underWay: return .snooze(for: next)
-            case .failed: return try await end("failed")
+            case .failed:
+                try await forget(taken.remote)
+                return try await end("failed")
             case .ended(let files):
                 try await record(
                     try await call { [provider] call in try await provider.results(files, call: call) })
+                try await forget(taken.remote)
                 return try await end("ended")
             }
         } catch let refusal as CallRefusal {
@@ -108,6 +111,20 @@ struct AIBatchRun: Sendable {
         for start in stride(from: 0, to: documents.count, by: 50) {
             let part = Array(documents[start..<min(start + 50, documents.count)])
             try await service.pool.withConnection { [id] in try await AIBatchStore.record(token, id, part, on: $0) }
+        }
+    }
+
+    /// Questions and answers do not stay with the provider. That they do must not hold up the answers.
+    private func forget(_ remote: String) async throws {
+        do {
+            try await call { [provider] call in try await provider.forget(remote, call: call) }
+        } catch  where !Task.isCancelled {
+            service.log.warning(
+                "what a batch asked and answered could not be deleted at the provider; delete it there",
+                [
+                    ("ai.batch", id), ("ai.provider", provider.name), ("ai.remote", remote),
+                    ("error", "\(error)"),
+                ])
         }
     }
 

@@ -20,6 +20,9 @@ protocol AIBatching: AIProvider {
     func look(_ remote: String, call: Call) async throws -> AIBatchState
 
     func results(_ files: [String], call: Call) async throws -> [AIBatchResult]
+
+    /// Deletes at the provider what a batch that has ended asked and answered.
+    func forget(_ remote: String, call: Call) async throws
 }
 
 struct AIBatchRequest: Sendable {

@@ -29,6 +29,21 @@ extension AITransfer {
         }
     }
 
+    /// What is gone already counts as deleted.
+    ///
+    /// - Throws: a `Fault`.
+    func delete(_ request: HTTPRequest, call: Call) async throws {
+        do {
+            let response = try await client.send(request)
+            call.heard(AIPace.notes(response.headers.pairs, now: Date().timeIntervalSince1970))
+            guard (200..<300).contains(response.status) || [404, 410].contains(response.status) else {
+                throw AIPace.fault(response.head, response.body)
+            }
+        } catch let error as TransferError {
+            throw Fault(transfer: error)
+        }
+    }
+
     func document(_ request: HTTPRequest, call: Call) async throws -> JSONValue {
         do {
             return try JSONValue.read(try await whole(request, call: call))

@@ -35,6 +35,10 @@ extension AnthropicProvider: AIBatching {
         return results
     }
 
+    func forget(_ remote: String, call: Call) async throws {
+        try await transfer.delete(batchRequest("DELETE", "/\(remote)"), call: call)
+    }
+
     private static func result(_ line: JSONValue) -> AIBatchResult {
         var result = AIBatchResult(call: line["custom_id"]?.text ?? "")
         guard line["result"]?["type"]?.text == "succeeded", let message = line["result"]?["message"] else {

@@ -16,7 +16,20 @@ extension OpenAIProvider: AIBatching {
             "metadata": ["millrace_batch": .string(batch)],
         ]
         let request = batchRequest("POST", "/batches", Array(body.compact.utf8))
-        return try AIBatchLines.id(try await transfer.document(request, call: call)["id"])
+        do {
+            return try AIBatchLines.id(try await transfer.document(request, call: call)["id"])
+        } catch let fault as Fault where Self.wasRefused(fault) {
+            try? await delete(file, call: call)
+            throw fault
+        }
+    }
+
+    /// After another fault there may be a batch, which needs its file.
+    private static func wasRefused(_ fault: Fault) -> Bool {
+        switch fault.kind {
+        case .transient, .timeout, .unknown, .cancelled: false
+        default: true
+        }
     }
 
     private func upload(_ requests: [AIBatchRequest], batch: String, call: Call) async throws -> String {
@@ -69,6 +82,18 @@ extension OpenAIProvider: AIBatching {
             results += AIBatchLines.read(bytes).map(Self.result)
         }
         return results
+    }
+
+    /// The results last: a run that was broken off here can still read them.
+    func forget(_ remote: String, call: Call) async throws {
+        let batch = try await transfer.document(batchRequest("GET", "/batches/\(remote)"), call: call)
+        for key in ["input_file_id", "error_file_id", "output_file_id"] where batch[key]?.text != nil {
+            try await delete(try AIBatchLines.id(batch[key]), call: call)
+        }
+    }
+
+    private func delete(_ file: String, call: Call) async throws {
+        try await transfer.delete(batchRequest("DELETE", "/files/\(file)"), call: call)
     }
 
     private static func result(_ line: JSONValue) -> AIBatchResult {

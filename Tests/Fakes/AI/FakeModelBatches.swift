@@ -12,12 +12,16 @@ package final class FakeModelBatches: Sendable {
         package var refusals = 0
         /// Batches with more requests are refused.
         package var most = 1000
+        /// How many requests that delete something fail.
+        package var failedDeletions = 0
     }
 
     struct Batch: Sendable {
         var id: String
         var isAnthropic: Bool
         var name: String?
+        /// With its requests, in OpenAI's format.
+        var file: String?
         var requests: [(call: String, body: JSONValue)]
         var looks = 0
         /// Made once, when it ends.
@@ -29,7 +33,9 @@ package final class FakeModelBatches: Sendable {
         var faults = Faults()
         var files: [String: String] = [:]
         var batches: [Batch] = []
-        var lookedUp = 0
+        /// Results that were deleted.
+        var deleted: Set<String> = []
+        var uploads = 0
     }
 
     let state = Mutex(State())
@@ -50,7 +56,8 @@ package final class FakeModelBatches: Sendable {
             let end = body[start.upperBound...].firstRange(of: "\r\n--")
         else { return nil }
         return state.withLock { state in
-            let id = "file-\(state.files.count)"
+            let id = "file-\(state.uploads)"
+            state.uploads += 1
             state.files[id] = String(body[start.upperBound..<end.lowerBound])
             return id
         }
@@ -76,7 +83,7 @@ package final class FakeModelBatches: Sendable {
             state.batches.append(
                 Batch(
                     id: id, isAnthropic: isAnthropic, name: document["metadata"]?["millrace_batch"]?.text,
-                    requests: requests))
+                    file: document["input_file_id"]?.text, requests: requests))
             guard state.faults.lostAnswers > 0 else { return .made(id) }
             state.faults.lostAnswers -= 1
             return .lost
@@ -109,7 +116,9 @@ package final class FakeModelBatches: Sendable {
     /// A batch as it is now; nil: there is none of this name. The last look makes its results.
     func look(_ id: String, results: (Batch) -> (output: String, errors: String)) -> Batch? {
         state.withLock { state in
-            guard let place = state.batches.firstIndex(where: { $0.id == id }) else { return nil }
+            guard let place = state.batches.firstIndex(where: { $0.id == id }),
+                !state.batches[place].isAnthropic || !state.deleted.contains(id)
+            else { return nil }
             state.batches[place].looks += 1
             if state.batches[place].looks > state.faults.looks, state.batches[place].output == nil {
                 let made = results(state.batches[place])
@@ -120,6 +129,47 @@ package final class FakeModelBatches: Sendable {
         }
     }
 
-    func batch(_ id: String) -> Batch? { state.withLock { $0.batches.first { $0.id == id } } }
+    /// Deletes a file, or a batch of Anthropic's format with its results.
+    ///
+    /// - Returns: the status of the answer.
+    func delete(_ id: String) -> String {
+        state.withLock { state in
+            if state.faults.failedDeletions > 0 {
+                state.faults.failedDeletions -= 1
+                return "500 Broken"
+            }
+            if state.files.removeValue(forKey: id) != nil { return "200 OK" }
+            guard Self.results(state).contains(id) else {
+                let isUnderWay = state.batches.contains { $0.id == id && $0.isAnthropic && $0.output == nil }
+                return isUnderWay ? "400 Bad" : "404 None"
+            }
+            state.deleted.insert(id)
+            return "200 OK"
+        }
+    }
+
+    /// Files with requests, and results, that nobody has deleted.
+    package var kept: [String] {
+        state.withLock { state in (state.files.keys + Self.results(state)).sorted() }
+    }
+
+    private static func results(_ state: State) -> [String] {
+        state.batches.flatMap { batch in
+            guard let output = batch.output else { return [String]() }
+            if batch.isAnthropic { return [batch.id] }
+            return (output.isEmpty ? [] : [batch.id]) + (batch.errors.isEmpty ? [] : ["\(batch.id)-errors"])
+        }.filter { !state.deleted.contains($0) }
+    }
+
+    /// The results of a batch by their name; nil: there are none, or none any more.
+    func results(_ name: String) -> String? {
+        state.withLock { state in
+            guard Self.results(state).contains(name) else { return nil }
+            let isOfErrors = name.hasSuffix("-errors")
+            let batch = state.batches.first { $0.id == (isOfErrors ? String(name.dropLast(7)) : name) }
+            return isOfErrors ? batch?.errors : batch?.output
+        }
+    }
+
     var all: [Batch] { state.withLock { $0.batches } }
 }

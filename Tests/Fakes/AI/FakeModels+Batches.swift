@@ -26,6 +26,9 @@ extension FakeModels {
         case ("GET", "/v1/batches"):
             let list = notes.batches.all.filter { !$0.isAnthropic }.map(document)
             return connection.answer(JSONValue.object([.init(key: "data", value: .array(list))]).compact)
+        case ("DELETE", _) where path.hasPrefix("/v1/files/") || isAnthropic:
+            let id = path.split(separator: "/").last.map(String.init) ?? ""
+            return connection.answer("{}", status: notes.batches.delete(id))
         case ("GET", _) where path.hasPrefix("/v1/files/") || path.hasPrefix("/v1/batches/") || isAnthropic:
             return answer(path.split(separator: "/").map(String.init), behaviour, on: connection, notes)
         default: return nil
@@ -36,13 +39,10 @@ extension FakeModels {
         _ path: [String], _ behaviour: (Asked) -> Behaviour, on connection: RawConnection, _ notes: Notes
     ) -> Bool {
         if path.last == "results" || path.last == "content" {
-            let name = path[path.count - 2]
-            let isOfErrors = name.hasSuffix("-errors")
-            let id = isOfErrors ? String(name.dropLast(7)) : name
-            guard let batch = notes.batches.batch(id), let output = batch.output else {
+            guard let results = notes.batches.results(path[path.count - 2]) else {
                 return connection.answer("{}", status: "404 None")
             }
-            return connection.answer(isOfErrors ? batch.errors : output)
+            return connection.answer(results)
         }
         let found = notes.batches.look(path.last ?? "") { results($0, behaviour, notes) }
         guard let found else { return connection.answer("{}", status: "404 None") }
@@ -59,6 +59,7 @@ extension FakeModels {
         }
         return [
             "id": .string(batch.id), "status": hasEnded ? "completed" : "in_progress",
+            "input_file_id": batch.file.map { .string($0) } ?? .null,
             "output_file_id": (batch.output ?? "").isEmpty ? .null : .string(batch.id),
             "error_file_id": batch.errors.isEmpty ? .null : .string("\(batch.id)-errors"),
             "metadata": ["millrace_batch": batch.name.map { .string($0) } ?? .null],

@@ -207,7 +207,11 @@ declare
     b millrace.ai_batch;
 begin
     perform millrace.live_run(ai_batch_end.token);
-    update millrace.ai_batch x set status = ai_batch_end.status, ended_at = millrace.now() where x.id = ai_batch_end.batch and x.ended_at is null returning x.* into b;
+    -- A run that recorded all results may have deleted them at the provider, and the next one finds none.
+    update millrace.ai_batch x
+       set status = case when ai_batch_end.status = 'lost' and not exists (select from millrace.ai_call y where y.batch = x.id and y.outcome = 'running') then 'ended' else ai_batch_end.status end,
+           ended_at = millrace.now()
+     where x.id = ai_batch_end.batch and x.ended_at is null returning x.* into b;
     if not found then
         return;
     end if;
