@@ -13,6 +13,7 @@ enum ActionSamples {
         let open = try #require(try await world.connection.value("select max(id) from millrace.operation"))
         let forms: [String: [String: String]] = [
             "job.retry": ["id": dead], "job.cancel": ["id": waiting], "job.delete": ["id": dead],
+            "job.fork": ["id": dead],
             "job.reschedule": ["id": waiting, "run_at": "2031-05-06T07:08"],
             "job.priority": ["id": waiting, "priority": "1"],
             "approval.answer": ["id": Seed.approval, "approved": "true"], "queue.pause": ["queue": "reports"],

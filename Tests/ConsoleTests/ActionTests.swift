@@ -25,7 +25,7 @@ struct ActionTests {
             )
         }
         let dead = try await world.connection.column(
-            "select id from millrace.jobs where state = 'dead' order by id limit 2")
+            "select id from millrace.jobs where state = 'dead' order by id limit 3")
         let later = try await world.connection.column(
             "select id from millrace.jobs where state = 'scheduled' and kind = 'image.resize' order by id limit 3")
         let running = try await job("state = 'running'")
@@ -39,6 +39,11 @@ struct ActionTests {
             Press(
                 action: "job.delete", address: "/jobs/\(dead[1])", form: "delete",
                 proof: "not exists (select from millrace.jobs where id = \(dead[1]))", isGrave: true),
+            Press(
+                action: "job.fork", address: "/jobs/\(dead[2])", form: "fork",
+                proof:
+                    "exists (select from millrace.fork f join millrace.step s on s.job = f.job where f.origin = \(dead[2]))"
+            ),
             Press(
                 action: "job.cancel", address: "/jobs/\(running)", form: "cancel",
                 proof: "exists (select from millrace.cancel where job = \(running))"),

@@ -52,6 +52,9 @@ enum Seed {
         insert into millrace.step (job, name, value, session, number, attempt, at)
         select j.id, n || '{evil}', '{"rows": "{jevil}"}', 1, 33, 1, now() + make_interval(secs => o) from unnest(array['load', 'draw', 'store']) with ordinality s(n, o),
                (select unnest(ids) as id from millrace.lease where session = 1 and number = 33) j;
+        insert into millrace.step (job, name, value, session, number, attempt, at)
+        select h.id, n || '{evil}', '{"rows": "{jevil}"}', 1, 17, 1, now() + make_interval(secs => o) from unnest(array['load', 'draw']) with ordinality s(n, o),
+               millrace.history h where h.outcome = 3;
         insert into millrace.log_line (job, n, at, level, session, number, attempt, line)
         select unnest(ids), 1, now(), 1, 1, 33, 1, 'began with page 1{evil}' from millrace.lease where session = 1 and number = 33;
         select millrace.report((select jsonb_agg(jsonb_build_object('session', 1, 'number', 33, 'job', id, 'attempt', 1, 'age', 0, 'fraction', 0.4, 'stage', 'draw{evil}', 'note', 'page 4 of 10{evil}', 'lines', '[]'::jsonb, 'skipped', 0))

@@ -19,6 +19,10 @@ struct ConsoleAction: Sendable {
             "job.delete", "select to_jsonb(millrace.job_delete($1))", role: .admin,
             goesTo: { _ in PageAddress.to("/jobs", [("state", "dead"), ("said", "done")]) }
         ) { [.int8(try id($0))] },
+        ConsoleAction(
+            "job.fork", "select to_jsonb(millrace.fork($1, nullif($2, ''))::text)",
+            goesTo: { PageAddress.to("/jobs/\($0)") }
+        ) { [.int8(try id($0)), .text($0["step"] ?? "")] },
         ConsoleAction("job.reschedule", "select to_jsonb(millrace.reschedule($1, $2))") {
             [.int8(try id($0)), .timestamp(try moment($0, "run_at"))]
         },

@@ -12,7 +12,7 @@ enum JobStory {
             select jsonb_build_object(
                 'job', (select to_jsonb(j) - array['args', 'result', 'metadata'] || jsonb_build_object('args', jsonb_pretty(j.args),
                                'result', jsonb_pretty(j.result), 'metadata', jsonb_pretty(nullif(j.metadata, '{}'))) from millrace.job_shown($1) j),
-                'why', millrace.why($1),
+                'why', millrace.why($1), 'forks', millrace.forks_of($1),
                 'steps', (select coalesce(jsonb_agg(to_jsonb(s) - 'value' || jsonb_build_object('value', left(jsonb_pretty(s.value), 400)) order by s.at), '[]') from (select * from millrace.steps_shown($1) limit 200) s),
                 'output', (select to_jsonb(o) - 'value' || jsonb_build_object('value', left(jsonb_pretty(o.value), 4000)) from millrace.state_value_shown($1) o),
                 'published', (select coalesce(jsonb_agg(to_jsonb(p) - 'value' || jsonb_build_object('value', left(p.value::text, 400)) order by p.n), '[]')
@@ -24,11 +24,13 @@ enum JobStory {
                 .notFound, "there is no job \(id)",
                 hint: "Of an ended job nothing is left once its retention has passed.")
         }
+        let steps = found.list("steps")
         var parts: [ConsolePart] = [.facts(facts(job, id: id, state: state))]
         parts += JobPages.why(found["why"])
-        if context.mayAct() { parts.append(.forms(actions(id, state: state, context))) }
+        if context.mayAct() { parts.append(.forms(actions(id, state: state, steps, context))) }
+        parts += forks(found["forks"])
         parts += errors(job)
-        parts += timeline(found.list("steps"), job)
+        parts += timeline(steps, job)
         if let state = found["output"]?.text("value") { parts.append(.code(title: "Given state", text: state)) }
         parts += published(found.list("published"))
         parts += logs(found.list("logs"))
@@ -87,7 +89,9 @@ enum JobStory {
         return facts
     }
 
-    private static func actions(_ id: Int64, state: String, _ context: PageContext) -> [ConsoleForm] {
+    private static func actions(
+        _ id: Int64, state: String, _ steps: [TemplateValue], _ context: PageContext
+    ) -> [ConsoleForm] {
         let job = ConsoleField(name: "id", value: "\(id)", kind: .hidden)
         var forms: [ConsoleForm] = []
         func add(_ name: String, _ button: String, _ more: [ConsoleField] = [], grave: Bool = false) {
@@ -96,11 +100,24 @@ enum JobStory {
                     id: name, action: PageAddress.to("/act/job.\(name)"), button: button, fields: [job] + more,
                     isGrave: grave))
         }
+        func addFork() {
+            let names = steps.compactMap { $0.text("name") }
+            guard !names.isEmpty else { return }
+            add(
+                "fork", "Start a new job",
+                [
+                    ConsoleField(
+                        name: "step", label: "That runs again from step", kind: .choice([""] + names),
+                        hint: "It has the steps before on record. Without a choice it has all of them.")
+                ])
+        }
         switch state {
         case "dead", "cancelled":
             add("retry", "Retry")
+            addFork()
             if context.mayAct(.admin) { add("delete", "Delete for good", grave: true) }
         case "succeeded":
+            addFork()
             if context.mayAct(.admin) { add("delete", "Delete for good", grave: true) }
         case "running": add("cancel", "Cancel")
         default:
@@ -114,6 +131,21 @@ enum JobStory {
                 [ConsoleField(name: "priority", label: "Priority (0 first, 9 last)", kind: .number, isNeeded: true)])
         }
         return forms
+    }
+
+    /// The job that it began as a part of, and those that began as a part of it.
+    private static func forks(_ found: TemplateValue?) -> [ConsolePart] {
+        func cell(_ fork: TemplateValue) -> ConsoleCell {
+            let step = fork.text("step").map { ", from step \($0)" } ?? ""
+            return ConsoleCell((fork.text("job") ?? "") + step, href: fork.int("job").map(PageAddress.job))
+        }
+        var parts: [ConsolePart] = []
+        if let origin = found?["from"], origin.int("job") != nil {
+            parts += [.heading("Forked from"), .list([cell(origin)])]
+        }
+        let forks = found?.list("as") ?? []
+        if !forks.isEmpty { parts += [.heading("Forks"), .list(forks.map(cell))] }
+        return parts
     }
 
     /// Attempts whose errors are the same but for numbers stand together.
