@@ -103,6 +103,11 @@ import Testing
                 try await connection.value(
                     "millrace.alarm_page('\(alarm)', (select ref from millrace.watch_address where contact = 'c-ar' and channel = 'push'))"
                 ) ?? ""
+            let raised = try await connection.value(
+                "select data ->> 'body' from millrace.notice where person = 'c-ar' and kind = 'alarm.raised' limit 1")
+            let words = try #require(raised).split(separator: "\u{200e}", omittingEmptySubsequences: false)
+            #expect(words.count == 3, "the time keeps its order among Arabic letters")
+            #expect(words[1].wholeMatch(of: /\d{4}-\d\d-\d\d \d\d:\d\d \([A-Za-z\/]+\)/) != nil)
             #expect(page.contains(#""language": "ar""#) && page.contains("انتهى الإنذار الخاص بـ Anna"))
         }
     }

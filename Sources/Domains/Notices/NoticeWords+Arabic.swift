@@ -28,11 +28,14 @@ extension NoticeLanguage {
         }
     }
 
+    /// Among Arabic letters its numbers would change places; a mark that nobody sees keeps them in order.
+    private static func time(_ text: String) -> String { "\u{200e}\(text)\u{200e}" }
+
     func arabicOther(_ kind: String, _ data: Facts) -> NoticeWords? {
         let question = data["step"].map { "السؤال: \($0)." } ?? "هناك سؤال لك."
         let asks = data["asks"] ?? "هناك من"
-        let due = data["due"].map { " يرجى الرد حتى \($0)." } ?? ""
-        let (plan, until) = (data["plan"] ?? "", data["until"] ?? "")
+        let due = data["due"].map { " يرجى الرد حتى \(Self.time($0))." } ?? ""
+        let (plan, until) = (data["plan"] ?? "", data["until"].map(Self.time) ?? "")
         switch kind {
         case "approval.asked": return NoticeWords(title: "\(asks): مطلوب ردك", body: question + due)
         case "approval.reminder":

@@ -4,8 +4,8 @@
 create or replace function millrace.alarm_farewell_words(a millrace.alarm, is_erased boolean, locale text, zone text) returns jsonb
 language plpgsql stable as $$
 declare
-    place text := millrace.alarm_time(a.expired_at, alarm_farewell_words.zone);
     language text := millrace.words_language(alarm_farewell_words.locale);
+    due text := millrace.time_within(language, millrace.alarm_time(a.expired_at, alarm_farewell_words.zone));
     test text := case when a.cause = 'drill' then millrace.in_language(language, 'TEST: ', 'TEST: ', 'TEST (تجربة): ') else '' end;
     name text := millrace.display_name(a.person);
 begin
@@ -15,7 +15,7 @@ begin
                               else format(millrace.in_language(language, 'The alarm about %s is over for you', 'Der Alarm um %s ist für dich vorbei', 'انتهى بالنسبة إليك الإنذار الخاص بـ %s'), name) end,
         'body', test
             || format(case when a.cause = 'help' then millrace.in_language(language, 'You were told that somebody asked for help at %s.', 'Du hast erfahren, dass jemand um %s um Hilfe gebeten hat.', 'أُبلغت بطلب مساعدة في %s.')
-                           else millrace.in_language(language, 'You were told of a check-in that was due by %s.', 'Du hast von einer Meldung erfahren, die bis %s fällig war.', 'أُبلغت بتأكيد سلامة كان منتظرًا حتى %s.') end, place)
+                           else millrace.in_language(language, 'You were told of a check-in that was due by %s.', 'Du hast von einer Meldung erfahren, die bis %s fällig war.', 'أُبلغت بتأكيد سلامة كان منتظرًا حتى %s.') end, due)
             || ' '
             || case when is_erased then millrace.in_language(language, 'The person does not use this service any more.', 'Die Person nutzt diesen Dienst nicht mehr.', 'لم يعد هذا الشخص يستخدم هذه الخدمة.')
                     else format(millrace.in_language(language, 'You are not a contact of %s there any more.', 'Du bist dort kein Kontakt von %s mehr.', 'لم تعد من جهات اتصال %s.'), name) end

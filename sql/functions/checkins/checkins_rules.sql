@@ -53,6 +53,12 @@ exception when invalid_parameter_value then
     return to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ' (UTC)';
 end $$;
 
+-- A time within words of this language. Among Arabic letters its numbers would change places; a mark that nobody sees keeps them in order.
+create or replace function millrace.time_within(language text, words text) returns text
+language sql immutable as $$
+    select case when language = 'ar' then chr(8206) || words || chr(8206) else words end
+$$;
+
 -- A title and a sentence for every stage, in the reader's language: English, where it is none of those here. What is only a test says so first.
 -- `reader` is a contact of the alarm's person; without one the language is that person's own.
 create or replace function millrace.alarm_words(a millrace.alarm, stage text, who text default null, reader text default null) returns jsonb
@@ -69,7 +75,7 @@ declare
     due text;
 begin
     select * into w from millrace.watch x where x.person = a.person;
-    due := millrace.alarm_time(a.expired_at, zone);
+    due := millrace.time_within(language, millrace.alarm_time(a.expired_at, zone));
     case stage
     when 'raised', 'escalated' then
         title := case when a.cause = 'help' then format(millrace.in_language(language, '%s asks for help', '%s bittet um Hilfe', 'طلب مساعدة من %s'), name)
@@ -96,7 +102,7 @@ begin
         title := format(millrace.in_language(language, 'The alarm about %s is over', 'Der Alarm um %s ist vorbei', 'انتهى الإنذار الخاص بـ %s'), name);
         body := case a.resolution
             when 'late_check_in' then format(millrace.in_language(language, '%s has checked in late, at %s.', '%s hat sich um %s gemeldet, zu spät.', 'وصل تأكيد السلامة من %s متأخرًا، في %s.'), name,
-                millrace.alarm_time(w.last_checked_in, zone))
+                millrace.time_within(language, millrace.alarm_time(w.last_checked_in, zone)))
             when 'contact' then format(millrace.in_language(language, '%s says that %s is safe.', '%s sagt, dass %s in Sicherheit ist.', 'بحسب %s: %s بخير.'), contact, name)
             when 'drill' then millrace.in_language(language, 'The test is over.', 'Die Probe ist vorbei.', 'انتهت التجربة.')
             else millrace.in_language(language, 'It was ended by an operator.', 'Der Betreiber hat ihn beendet.', 'أنهاه مشغّل الخدمة.') || coalesce(' ' || a.reason, '') end;
@@ -117,7 +123,7 @@ declare
 begin
     return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
         when 'de' then jsonb_build_object('title', 'Bitte melde dich', 'body', format('Bitte melde dich bis %s, sonst erfahren es deine Kontakte.', due))
-        when 'ar' then jsonb_build_object('title', 'يرجى تأكيد السلامة', 'body', format('يرجى تأكيد السلامة حتى %s، وإلا فستُبلَّغ جهات الاتصال.', due))
+        when 'ar' then jsonb_build_object('title', 'يرجى تأكيد السلامة', 'body', format('يرجى تأكيد السلامة حتى %s، وإلا فستُبلَّغ جهات الاتصال.', millrace.time_within('ar', due)))
         else jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts are told.', due)) end;
 end $$;
 

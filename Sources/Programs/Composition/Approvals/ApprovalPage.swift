@@ -14,17 +14,17 @@ enum ApprovalPage {
         case "answered":
             if isLate { body += "<p>\(words.earlierAnswerCounts)</p>" }
             let isYes = facts["approved"] == .bool(true)
-            body += "<p>\(words.answer(isYes, by: shown(facts["by"]), at: shown(facts["answered"])))</p>"
+            body += "<p>\(words.answer(isYes, by: shown(facts["by"]), at: time(facts["answered"])))</p>"
             if let comment = facts["comment"]?.text, !comment.isEmpty { body += "<p>\(shown(comment))</p>" }
-        case "late": body += "<p>\(words.tooLate(shown(facts["until"])))</p>"
+        case "late": body += "<p>\(words.tooLate(time(facts["until"])))</p>"
         case "open": body += "<p>\(words.isAsked(shown(facts["name"]), by: shown(facts["kind"])))</p>"
         default: body += "<p>\(words.noLongerAsked)</p>"
         }
         let about = [
-            (words.job, facts["job"]), (words.tenant, facts["tenant"]), (words.since, facts["since"]),
-            (words.until, facts["until"]),
+            (words.job, facts["job"].map { text(of: $0, words) }), (words.tenant, facts["tenant"].map { shown($0) }),
+            (words.since, facts["since"].map { time($0) }), (words.until, facts["until"].map { time($0) }),
         ]
-        body += list(about.compactMap { label, value in value.map { (label, text(of: $0, words)) } })
+        body += list(about.compactMap { label, value in value.map { (label, $0) } })
         body += "<h2>\(words.subject)</h2>" + parts(of: facts["request"] ?? .null, words, depth: 0)
         if state == "open" { body += form(words) }
         return LinkPage.html(words.question, body, words, status: isLate ? 409 : 200)
@@ -61,6 +61,8 @@ enum ApprovalPage {
         case .int, .double, .number, .array, .object, .raw: shown(value.compact)
         }
     }
+
+    private static func time(_ value: JSONValue?) -> String { LinkPage.time(value?.text ?? "") }
 
     private static func shown(_ value: JSONValue?) -> String { shown(value?.text ?? "") }
 

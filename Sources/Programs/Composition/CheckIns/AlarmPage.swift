@@ -17,7 +17,8 @@ package enum AlarmPage {
             for one in answers {
                 let name = one["name"]?.text ?? one["contact"]?.text ?? ""
                 let time = one["local"]?.text ?? one["at"]?.text ?? ""
-                body += "<li>\(escaped(name)): \(words.label(one["answer"]?.text ?? "")) (\(escaped(time)))</li>"
+                body +=
+                    "<li><bdi>\(escaped(name))</bdi>: \(words.label(one["answer"]?.text ?? "")), \(LinkPage.time(time))</li>"
             }
             body += "</ul>"
         }

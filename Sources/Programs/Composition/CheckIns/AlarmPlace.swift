@@ -22,7 +22,7 @@ struct AlarmPlace {
 
     func html(_ words: PageWords) -> String {
         let text = "\(latitude), \(longitude)" + (accuracy.map { " (± \($0) m)" } ?? "")
-        return "<h2>\(words.place)</h2><p><bdi dir=\"ltr\">\(text)</bdi><br>\(LinkPage.escaped(time))</p>"
+        return "<h2>\(words.place)</h2><p><bdi dir=\"ltr\">\(text)</bdi><br>\(LinkPage.time(time))</p>"
             + "<p><a href=\"\(LinkPage.escaped(address))\" rel=\"noreferrer noopener\">\(words.openMap)</a></p>"
     }
 

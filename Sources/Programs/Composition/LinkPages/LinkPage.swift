@@ -58,6 +58,9 @@ enum LinkPage {
             title, "<h1>\(title)</h1><p>\(sentence)</p><p><a href=\"\">\(words.back)</a></p>", words, status: 400)
     }
 
+    /// In order, also among words that are written from right to left.
+    static func time(_ text: String) -> String { "<bdi dir=\"ltr\">\(escaped(text))</bdi>" }
+
     static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
