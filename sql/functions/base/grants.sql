@@ -111,14 +111,14 @@ begin
     if to_regrole(quote_ident(worker)) is not null then
         execute format('grant select on millrace.workers, millrace.queues, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events, millrace.templates,
             millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.families, millrace.quests, millrace.notices,
-            millrace.documents, millrace.document_pages, millrace.quotas,
+            millrace.documents, millrace.document_pages, millrace.media_overview, millrace.quotas,
             millrace.check_ins, millrace.alarms, millrace.alarm_history,
             millrace.webhooks, millrace.webhook_deliveries, millrace.made to %I', worker);
     end if;
     if to_regrole(quote_ident(admin)) is not null then
         execute format('grant select on millrace.jobs, millrace.queues, millrace.workers, millrace.limits, millrace.schedules, millrace.events, millrace.providers, millrace.provider_events, millrace.templates,
             millrace.mail_messages, millrace.mail_attempts, millrace.mail_events, millrace.mail_analytics, millrace.mail_audit_log, millrace.families, millrace.quests, millrace.notices,
-            millrace.documents, millrace.document_pages, millrace.quotas,
+            millrace.documents, millrace.document_pages, millrace.media_overview, millrace.quotas,
             millrace.check_ins, millrace.alarms, millrace.alarm_history,
             millrace.webhooks, millrace.webhook_deliveries, millrace.made to %I', admin);
     end if;

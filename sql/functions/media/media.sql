@@ -210,3 +210,12 @@ begin
     values (millrace.now(), 'media', m.owner, m.tenant, m.id, the_change, jsonb_build_object('what', m.what) || the_data);
     perform millrace.feed_wake();
 end $$;
+
+-- For operators: whose media they are, how they stand, and what was made. A subquery, not a join: a list then reads the files of its own page only.
+create or replace view millrace.media_overview as
+select m.id, m.what, m.status, m.reason, m.sentence, m.mime_type, m.tenant, m.owner, m.job,
+       (select coalesce(jsonb_agg(jsonb_build_object('kind', f.kind, 'storage_url', 'blob:' || encode(f.blob, 'hex'), 'size', f.size, 'mime_type', f.mime_type,
+                   'width', f.width, 'height', f.height) order by f.kind), '[]')
+          from millrace.media_file f where f.media = m.id) as files,
+       m.created_at, m.ended_at
+  from millrace.media m;
