@@ -41,6 +41,7 @@ import Testing
         "<event>": "select id from millrace.events order by 1 limit 1",
         "<mail>": "select id from millrace.mail_messages where template is null order by created_at desc limit 1",
         "<webhook>": "select id from millrace.webhooks order by 1 limit 1",
+        "<media>": "select id from millrace.media limit 1",
         "<document>": "select id from millrace.documents order by 1 limit 1",
         "<approval>":
             "select millrace.approval_ask((select min(id) from millrace.job), 'refund', '{\"request\": {\"amount\": 7}}', null, 'x', now())",
@@ -70,6 +71,11 @@ import Testing
         select millrace.session_close(77), millrace.session_close(78);
         select millrace.session_open(s, 'pinned', 'host', 1, '1+' || b, null, array[(select min(id) from millrace.kind)], 1, false, null, b)
           from (values (79, '7f3a'), (80, '81c2')) x(s, b)
+        """,
+        "media show": """
+        insert into millrace.media_file select id, 'thumbnail', blob, 7, 'image/jpeg', 32, 24 from millrace.media;
+        update millrace.media set status = 'done', mime_type = 'image/png', ended_at = now();
+        select millrace.link_key_set(sha256('k'), 'https://x.example')
         """,
         "documents retry": "update millrace.document set status = 'failed', stage = 'failed', reason = 'unreadable'",
     ]

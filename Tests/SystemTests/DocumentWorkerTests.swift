@@ -275,6 +275,34 @@ import Testing
         }
     }
 
+    @Test func `a picture is handed in, waited for, and its files are written`() async throws {
+        try await withDatabase { database in
+            let worker = try await MillraceProcess.worker("pictures", database: database.url)
+            try await Self.withFile(Self.frames(1), "frame.tiff") { path in
+                let folder = path + ".made"
+                let process = try MillraceProcess(
+                    ["media", "process", path, "--thumbnail", "60x60", "--strip", "--format", "png", "--out", folder],
+                    database: database.url)
+                #expect(try await process.ended(within: .seconds(120)) == 0, "\(process.output)")
+                for size in ["60 by 60", "600 by 600"] {
+                    #expect(process.output.contains(size), "\(process.output)")
+                }
+                for name in ["thumbnail.png", "picture.png"] {
+                    let file = try Data(contentsOf: URL(filePath: "\(folder)/\(name)"))
+                    #expect(file.starts(with: [0x89, 0x50, 0x4e, 0x47]), "\(name)")
+                }
+            }
+            try await Self.withFile(Array("no picture".utf8), "notes.txt") { path in
+                let process = try MillraceProcess(
+                    ["media", "process", path, "--strip", "--wait"], database: database.url)
+                #expect(try await process.ended(within: .seconds(120)) == 8, "\(process.output)")
+                #expect(process.output.contains("reason  unsupported"), "\(process.output)")
+            }
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
+        }
+    }
+
     @Test func `a machine without the programs says so, and lets documents wait`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -71,6 +71,11 @@ struct Reader {
         return text + "trailer << /Size \(objects.count + 1) /Root 1 0 R >>\nstartxref\n\(start)\n%%EOF\n"
     }()
 
+    /// A picture of one pixel.
+    private static let picture = Data(
+        base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+            + "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+
     var settings: [String: String] {
         [
             "PATH": "\(folder.path)/bin:\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")",
@@ -103,6 +108,7 @@ struct Reader {
             try #require(made.status == 0, "\(made.text)")
         }
         try Self.document.write(to: folder.appending(path: "scan.pdf"), atomically: true, encoding: .utf8)
+        try Self.picture?.write(to: folder.appending(path: "photo.png"))
         for (name, text) in Self.files {
             let file = folder.appending(path: name)
             try FileManager.default.createDirectory(

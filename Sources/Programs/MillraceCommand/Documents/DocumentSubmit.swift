@@ -93,7 +93,9 @@ extension Invocation {
         return "blob:\(try await stored(path))"
     }
 
-    private func stored(_ name: String) async throws -> String {
+    /// The blob's id.
+    /// - Parameter most: what may have no more bytes than a document, for the refusal.
+    func stored(_ name: String, most what: String = "a document") async throws -> String {
         let chunks: FileChunks
         do throws(FileProblem) {
             chunks = try surroundings.chunks(name)
@@ -107,7 +109,7 @@ extension Invocation {
                 return try await store.put(FilePieces(chunks: chunks), limit: limit).id.description
             } catch BlobError.tooLarge {
                 throw Failure(
-                    .misused, "\(Secrets.quoted(name)) has more than \(limit) bytes, the most of a document",
+                    .misused, "\(Secrets.quoted(name)) has more than \(limit) bytes, the most of \(what)",
                     hint: "MILLRACE_DOCUMENT_BYTES allows more, here and for the workers")
             }
         }
