@@ -9,6 +9,7 @@ import Testing
     func `the double keeps what the gateway promises`(_ promise: Promise) async throws {
         let gateway = MemoryGateway()
         await gateway.readDocuments(false)
+        await gateway.makePictures(false)
         try await promise.check(
             People(
                 anna: gateway.client(for: "anna"), ben: gateway.client(for: "ben"), eve: gateway.client(for: "eve"),
@@ -76,6 +77,38 @@ import Testing
             stages.append(document.stage)
         }
         #expect(stages == ["receive", "classify", "ocr", "failed"])
+    }
+
+    @Test func `a picture of the double is made at once, and its file can be worked on again`() async throws {
+        let anna = AppClient.mock()
+        let upload = try await anna.pictures.upload(
+            DocumentFile(Data("a heron".utf8), name: "heron.png", mimeType: "image/png"))
+        var options = PictureOptions(thumbnail: .init(width: 320), strip: true)
+        options.format = .png
+        let state = try await anna.pictures.state(try await anna.pictures.process(storageURL: upload, options))
+        #expect(state.status == .done && state.files.map(\.kind) == ["thumbnail", "picture"] && state.endedAt != nil)
+        let file = try #require(state.file(.picture))
+        #expect(file.size == 7 && file.mimeType == "image/png")
+        let again = PictureOptions(strip: true)
+        #expect(try await anna.pictures.process(storageURL: file.storageUrl, again) == again.id)
+        _ = try await anna.pictures.link(again.id, .picture)
+        try await anna.user.deleteAccount()
+        let error = try await failure(as: AppError.self) { _ = try await anna.pictures.state(again.id) }
+        #expect(error?.kind == .notFound)
+    }
+
+    @Test func `a picture that a test lets fail is followed to its reason`() async throws {
+        let gateway = MemoryGateway()
+        await gateway.makePictures(false)
+        let anna = gateway.client(for: "anna")
+        let upload = try await anna.pictures.upload(DocumentFile(Data([1]), name: "a.png", mimeType: "image/png"))
+        let id = try await anna.pictures.process(storageURL: upload, PictureOptions(strip: true))
+        var seen: [PictureState] = []
+        for try await state in anna.pictures.streamState(id) {
+            if seen.isEmpty { try await gateway.finish(picture: id, reason: "malformed") }
+            seen.append(state)
+        }
+        #expect(seen.map(\.status) == [.waiting, .failed] && seen.last?.reason == "malformed")
     }
 
     @Test func `the double for tests has a still clock and counted ids`() async throws {

@@ -24,7 +24,7 @@ struct People: Sendable {
 /// What an app relies on. The doubles keep it as the gateway does: both are checked by the same code.
 enum Promise: String, CaseIterable, Sendable {
     case families, moods, todaysLog, hobbies, quests, checkIns, emergency, alarmChanges, notifications, user, documents
-    case documentStatus, feed, mail, chat, chatWithContact, lessons
+    case documentStatus, feed, mail, chat, chatWithContact, lessons, pictures
 
     func check(_ people: People) async throws {
         switch self {
@@ -45,6 +45,7 @@ enum Promise: String, CaseIterable, Sendable {
         case .chat: try await chat(people)
         case .chatWithContact: try await chatWithContact(people)
         case .lessons: try await lessons(people)
+        case .pictures: try await pictures(people)
         }
     }
 

@@ -8,6 +8,8 @@ public struct AppClient: Sendable {
     public let person: String
     /// Uploads, their reading, and what came of it.
     public var documents: any DocumentService
+    /// Thumbnails, and pictures without metadata.
+    public var pictures: any PictureService
     /// Moods, streaks and the numbers of a week.
     public var moods: any MoodService
     /// Hobbies and flash cards.
@@ -52,7 +54,8 @@ public struct AppClient: Sendable {
     static func live(_ calls: AppCalls, _ person: String, _ queue: OfflineQueue?) -> AppClient {
         let context = LiveContext(calls: calls, person: person, queue: queue)
         return AppClient(
-            person: person, documents: LiveDocuments(context: context), moods: LiveMoods(context: context),
+            person: person, documents: LiveDocuments(context: context), pictures: LivePictures(context: context),
+            moods: LiveMoods(context: context),
             hobbies: LiveHobbies(context: context), quests: LiveQuests(context: context),
             chat: LiveChat(context: context), lessons: LiveLessons(context: context),
             families: LiveFamilies(context: context), checkIns: LiveCheckIns(context: context),

@@ -36,6 +36,7 @@ struct AppWorld: Sendable {
                 let world = try AppWorld(
                     owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"))
                 try await owner.run("select millrace.grant_enqueue('\(client)', 'document.receive', 'documents')")
+                try await owner.run("select millrace.grant_enqueue('\(client)', 'media.process', 'media')")
                 try await world.prepareLinks()
                 try await body(world)
                 await owner.close()

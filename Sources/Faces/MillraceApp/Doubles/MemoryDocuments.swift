@@ -4,19 +4,14 @@ struct MemoryDocuments: DocumentService {
     let memory: MemoryContext
 
     func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID {
-        let bytes =
-            switch file.content {
-            case .data(let data): data
-            case .file(let file): try Data(contentsOf: file)
-            }
+        let bytes = try file.bytes
         var details = details
         details.title = details.title ?? file.name
         details.mimeType = file.mimeType
         details.size = file.size
-        let address = "upload:\(UUID().uuidString.lowercased())"
         let given = details
         return try await memory.gateway.act { state in
-            state.uploads[address] = bytes
+            let address = state.store(bytes)
             return try state.register(address, given, by: memory.person)
         }
     }
@@ -110,6 +105,18 @@ struct MemoryDocuments: DocumentService {
                     }
                 }
                 progress.yield(DeleteProgress(done: first + ten.count, total: ids.count))
+            }
+        }
+    }
+}
+
+extension DocumentFile {
+    /// Read as a whole.
+    var bytes: Data {
+        get throws {
+            switch content {
+            case .data(let data): data
+            case .file(let file): try Data(contentsOf: file)
             }
         }
     }

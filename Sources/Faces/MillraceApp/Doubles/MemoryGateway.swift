@@ -2,8 +2,8 @@ public import Foundation
 
 /// A gateway in memory, for tests and previews of an app. Several people may use one, each by a client of its own.
 ///
-/// It keeps the rules that an app can see: what happens once, who may do what, which points and changes follow. It reads no documents; a
-/// document's text is its bytes.
+/// It keeps the rules that an app can see: what happens once, who may do what, which points and changes follow. It reads no documents and
+/// decodes no pictures; a document's text is its bytes, and so are the files of a picture.
 public actor MemoryGateway {
     private var state: MemoryState
     private var isOffline = false
@@ -30,7 +30,8 @@ public actor MemoryGateway {
     public nonisolated func client(for person: String) -> AppClient {
         let memory = MemoryContext(gateway: self, person: person)
         return AppClient(
-            person: person, documents: MemoryDocuments(memory: memory), moods: MemoryMoods(memory: memory),
+            person: person, documents: MemoryDocuments(memory: memory), pictures: MemoryPictures(memory: memory),
+            moods: MemoryMoods(memory: memory),
             hobbies: MemoryHobbies(memory: memory), quests: MemoryQuests(memory: memory),
             chat: MemoryChat(memory: memory), lessons: MemoryLessons(memory: memory),
             families: MemoryFamilies(memory: memory), checkIns: MemoryCheckIns(memory: memory),
@@ -61,6 +62,14 @@ public actor MemoryGateway {
     /// A document has been read, or could not be: nil.
     public func finish(document id: UUID, text: String?) throws {
         try change { try $0.finish(id, text: text) }
+    }
+
+    /// Whether the files of pictures are made at once; true at first.
+    public func makePictures(_ atOnce: Bool) { state.makesPictures = atOnce }
+
+    /// The files of a picture have been made; with a reason: they could not be.
+    public func finish(picture id: UUID, reason: String? = nil) throws {
+        try change { try $0.finish(picture: id, reason: reason) }
     }
 
     /// A contact has followed the link that it got.

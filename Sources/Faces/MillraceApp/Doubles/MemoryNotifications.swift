@@ -100,6 +100,7 @@ struct MemoryUser: UserClient {
             for (id, document) in state.documents where document.owner == person {
                 if document.document.status != .deleted { state.set(id, .deleted, "deleted") }
             }
+            for (id, picture) in state.pictures where picture.owner == person { state.pictures[id] = nil }
             for (id, mood) in state.moods where mood.person == person { state.moods[id] = nil }
             for (id, hobby) in state.hobbies where hobby.person == person { state.hobbies[id] = nil }
             for (id, card) in state.cards where state.hobbies[card.hobby] == nil { state.cards[id] = nil }

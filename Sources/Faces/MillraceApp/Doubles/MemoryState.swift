@@ -25,6 +25,7 @@ struct MemoryState: Sendable {
     var notices: [String: [String: StoredNotice]] = [:]
     var uploads: [String: Data] = [:]
     var documents: [UUID: StoredDocument] = [:]
+    var pictures: [UUID: StoredPicture] = [:]
     var threads: [UUID: StoredThread] = [:]
     var lessons: [String: [String: StoredLesson]] = [:]
     /// What orders threads, messages and lessons.
@@ -33,6 +34,8 @@ struct MemoryState: Sendable {
     var feed: [(person: String, change: FeedChange)] = []
     /// Registered documents are read at once.
     var readsDocuments = true
+    /// The files of pictures are made at once.
+    var makesPictures = true
 
     struct Family: Sendable {
         var zone: String

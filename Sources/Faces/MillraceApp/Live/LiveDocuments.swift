@@ -7,17 +7,23 @@ struct LiveDocuments: DocumentService {
     // MARK: upload
 
     func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID {
+        let storageURL = try await store(file)
+        var details = details
+        details.title = details.title ?? file.name
+        details.mimeType = file.mimeType
+        details.size = file.size
+        return try await register(storageURL: storageURL, details)
+    }
+
+    /// Uploads it. The storage URL names it for what takes it over.
+    func store(_ file: DocumentFile) async throws -> String {
         let link: UploadLink = try await calls.act(
             "document_upload",
             ["name": .string(file.name), "mime_type": .string(file.mimeType), "size": .int(Int64(file.size))],
             as: OneRow<UploadLink>.self
         ).row
         try await put(file, to: link.url)
-        var details = details
-        details.title = details.title ?? file.name
-        details.mimeType = file.mimeType
-        details.size = file.size
-        return try await register(storageURL: link.storageUrl, details)
+        return link.storageUrl
     }
 
     /// The link takes the bytes once. If an answer was lost, the repeat is told that they are there: registering then shows whether they are.
