@@ -77,6 +77,6 @@ extension Practice {
             if job.fails { throw Refused() }
             try await outside("delivered")
             return .done
-        }
+        }.takingUndos
     }
 }

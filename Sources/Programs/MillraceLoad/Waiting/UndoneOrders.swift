@@ -74,7 +74,8 @@ struct UndoneOrders: Sendable {
             let left = try await connection.int(
                 """
                 select count(*) from millrace.job j
-                 where not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
+                 where j.kind in (select k.id from millrace.kind k where k.name = 'practice.order')
+                   and not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
                 """)
             live.update(["\(Humane.count(left)) left"])
             if left == 0 { break }
