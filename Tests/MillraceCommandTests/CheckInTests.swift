@@ -55,7 +55,7 @@ import Testing
             #expect(try await connection.value("select state from millrace.alarms") == "open")
             #expect(try await curl("\(link)0").hasSuffix(" 404"))
             #expect(try await curl("-d answer=hm \(link)").hasSuffix(" 400"))
-            #expect(try await curl("-d answer=on_my_way \(link)").contains("mum: I am on my way"))
+            #expect(try await curl("-d answer=on_my_way \(link)").contains("<bdi>mum</bdi>: I am on my way"))
             #expect(try await connection.value("select acknowledged_by from millrace.alarms") == "mum")
             #expect(try await curl("-d answer=safe \(link)").contains("is over"))
             #expect(try await connection.value("select state from millrace.alarms") == "resolved")
@@ -113,7 +113,8 @@ import Testing
             try await connection.run("select millrace.check_in_respond(id, 'u-2', 'safe') from millrace.alarm")
             let over = text(AlarmPage.alarm(try await facts()))
             #expect(
-                over.contains("Mutti sagt, dass Anna in Sicherheit ist.") && over.contains("Mutti: Alles in Ordnung"))
+                over.contains("Mutti sagt, dass Anna in Sicherheit ist.")
+                    && over.contains("<bdi>Mutti</bdi>: Alles in Ordnung"))
             // In the words that a person without a profile has, English.
             let link = try await connection.refusal(
                 of: "select millrace.person_profile('u-1', 'see https://evil.example', actor => 'u-1')")
