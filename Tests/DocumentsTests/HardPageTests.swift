@@ -37,6 +37,30 @@ import Testing
         #expect(HardPage.share(of: HardPage.sentences, in: partly) > 0.9)
     }
 
+    @Test func `the prices of a receipt are read, row by row`() async throws {
+        let names = [
+            "Olive oil", "Rice", "Milk", "Cheese", "Garden gloves", "Paper towels", "Butter", "Candles", "Tomatoes",
+            "Soap",
+            "Coffee", "Apples", "Light bulb", "Batteries",
+        ]
+        let rows = names.enumerated().map { ($1, "\(3 + $0).\(10 + 5 * $0)") }
+        let text = try await HardPage.read(try await HardPage.receipt(rows))
+        let lines = text.blocks.flatMap(\.lines).map { $0.words.map(\.text).joined(separator: " ") }
+        let found = rows.count { lines.contains("\($0.0) \($0.1)") }
+        #expect(found >= rows.count - 2, "\(lines)")
+    }
+
+    @Test func `a coarse page is read as well as a fine one`() async throws {
+        let fine = try await HardPage.clean(copies: 1)
+        let coarse = Grid(width: fine.width / 3, height: fine.height / 3) { x, y in
+            let sum = (0..<9).reduce(0) { $0 + Int(fine[3 * x + $1 % 3, 3 * y + $1 / 3]) }
+            return UInt8(sum / 9)
+        }
+        let text = try await HardPage.read(coarse, dpi: 200.0 / 3)
+        #expect(HardPage.share(of: HardPage.sentences, in: text) > 0.98)
+        #expect(HardPage.inkInWords(coarse, text) > 0.95)
+    }
+
     @Test func `a page half in shadow is read`() async throws {
         let clean = try await HardPage.clean(copies: 1)
         let page = clean.lit { x, y, level in

@@ -48,11 +48,29 @@ enum HardPage {
         }
     }
 
-    static func read(_ page: Grid, languages: [String] = ["eng"]) async throws -> PageText {
+    /// What and how much, far from each other, in small print on narrow paper, and a little pale.
+    static func receipt(_ rows: [(String, String)]) async throws -> Grid {
+        let lines = rows.map { name, price in
+            "(\(name)) Tj 190 0 Td (\(String(repeating: " ", count: max(0, 6 - price.count)))\(price)) Tj -190 -11 Td"
+        }
+        let height = 11 * rows.count + 100
+        let file = pdf([
+            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 250 \(height)]/Contents 4 0 R/Resources<</Font<</F"
+                + "<</Type/Font/Subtype/Type1/BaseFont/Courier>>>>>>>>",
+            stream("", "BT /F 8 Tf 15 \(height - 40) Td \(lines.joined(separator: " ")) ET"),
+        ])
+        return try await withFile(file) { file in
+            let inspection = try await workshop.probe(file).value
+            return Grid(try await workshop.raster(file, inspection, page: 1).value)
+        }
+    }
+
+    static func read(_ page: Grid, languages: [String] = ["eng"], dpi: Double = 200) async throws -> PageText {
         var own = workshop
         own.languages = languages
         let engine = ChildEngine(own)
-        let head = Raster.Head(width: page.width, height: page.height, dpi: 200)
+        let head = Raster.Head(width: page.width, height: page.height, dpi: dpi)
         let raster = try Raster(head: head, pixels: page.pixels[...], mostPixels: 100_000_000)
         let outcome: Result<PageText, any Error>
         do { outcome = .success(try await engine.read(raster)) } catch { outcome = .failure(error) }

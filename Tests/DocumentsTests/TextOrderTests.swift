@@ -5,14 +5,15 @@ import TestSupport
 import Testing
 
 @Suite struct TextOrderTests {
-    private func copied(_ text: PageText) async throws -> String {
+    /// - Parameter order: `-raw` as drawn, `-layout` as seen; empty: as the program takes it to be read.
+    private func copied(_ text: PageText, _ order: [String] = ["-raw"]) async throws -> String {
         let rows = (0..<Int(text.height)).map { _ in [UInt8](repeating: 255, count: Int(text.width)) }
         return try await withFile(png(width: Int(text.width), height: Int(text.height), rows: rows)) { file in
             let inspection = try await workshop.probe(file).value
             return try await withFile([]) { output in
                 _ = try await workshop.assemble(file, inspection, texts: [1: text], into: output)
                 return try await withPath(bytes(of: output)) { path in
-                    try await Program.run("pdftotext", ["-raw", path, "-"]).text
+                    try await Program.run("pdftotext", order + [path, "-"]).text
                 }
             }
         }
@@ -37,6 +38,33 @@ import Testing
             TextLine([Word("seven", Box(60, 60, 200, 60)), Word("eight", Box(50, 61, 300, 90))]),
         ])
         #expect(try await words(copied(text)) == words(text.text))
+    }
+
+    @Test func `a receipt is copied row by row, and a price with what it is for`() async throws {
+        let lines = (0..<12).map { row in
+            let top = 40.0 + 17 * Double(row)
+            let name = "t\(row)" + String(repeating: "s", count: (row * 7) % 12)
+            return TextLine([
+                Word(name, Box(20, top, 20 + 8 * Double(name.count), top + 12)),
+                Word("\(row).50", Box(290, top, 330, top + 12)),
+            ])
+        }
+        let text = PageText(origin: .read, width: 350, height: 340, dpi: 100, blocks: [Block(lines)])
+        #expect(try await words(copied(text, [])) == words(text.text))
+    }
+
+    /// What is left of the curl of a page that was read as it is.
+    @Test func `lines that fall by more than half a letter are copied in their order`() async throws {
+        let lines = (0..<10).map { row in
+            let top = 100.0 + 24 * Double(row)
+            let words = (0..<12).map { column in
+                let (left, fall) = (40 + 60 * Double(column), 1.6 * Double(column))
+                return Word("r\(row)w\(column)", Box(left, top - fall, left + 50, top - fall + 14))
+            }
+            return TextLine(words, baseline: [top + 12, top + 12 - 1.6 * 11.8])
+        }
+        let text = page(lines)
+        #expect(try await words(copied(text, [])) == words(text.text))
     }
 
     /// A poor scan: lines askew and across each other, words too close, too narrow, too high.

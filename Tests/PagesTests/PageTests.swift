@@ -19,6 +19,8 @@ import Testing
 
     @Test func `a picture is read smaller where its letters are large enough`() {
         #expect(Gate.scale(dpi: 200, letterHeight: 40) == 1)
+        #expect(Gate.scale(dpi: 100, letterHeight: 8) == 13.0 / 8, "coarse")
+        #expect(Gate.scale(dpi: 100, letterHeight: 4) == 2 && Gate.scale(dpi: 72, letterHeight: 20) == 1)
         #expect(Gate.scale(dpi: 300, letterHeight: 40) == 200.0 / 300)
         #expect(Gate.scale(dpi: 400, letterHeight: 40) == 0.5)
         #expect(Gate.scale(dpi: 300, letterHeight: 17) == 13.0 / 17)

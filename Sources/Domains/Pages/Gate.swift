@@ -59,8 +59,16 @@ package enum Gate {
         dpi >= 1.2 * Raster.caps.usual ? Raster.caps.usual / dpi : 1
     }
 
-    /// The scale of a picture for its first reading: the engine needs letters of a dozen pixels, so small print keeps its size.
+    /// The letters of a picture with fewer pixels to the inch may be too small for the engine.
+    private static let coarse = 140.0
+
+    /// The scale of a picture for its first reading: the engine needs letters of a dozen pixels, so small print keeps its size, and that of a coarse
+    /// picture grows.
     package static func scale(dpi: Double, letterHeight: @autoclosure () -> Double?) -> Double {
+        if dpi < coarse {
+            guard let letterHeight = letterHeight(), letterHeight < 11 else { return 1 }
+            return min(2, 13 / letterHeight)
+        }
         let least = leastScale(dpi: dpi)
         guard least < 1, let letterHeight = letterHeight() else { return 1 }
         let scale = max(least, 13 / letterHeight)
@@ -80,6 +88,14 @@ package enum Gate {
         }
 
         package var merit: Double { Double(letters) * confidence }
+    }
+
+    /// A page narrower than this, in inches, has one column: a receipt.
+    package static let narrow = 4.5
+
+    /// Whether a narrow page, such as a receipt, may have a column that the engine has passed over. Read as one block, it has rows.
+    package static func mayLackColumn(_ reading: Reading, inches: Double) -> Bool {
+        reading.words > 0 && inches < narrow && reading.inkOutside > 0.12
     }
 
     package static func wantsAnother(_ reading: Reading) -> Bool {

@@ -57,29 +57,35 @@ package struct TextLayer: Sendable {
     ) -> String {
         let skew = isAskew && text.skew != 0 ? Skew(text) : nil
         let map = Map(text, page, isPixels: isPixels, dpi: dpi)
+        let isNarrow = text.dpi > 0 && text.width < Gate.narrow * text.dpi
         var content = "q BT 3 Tr /\(Self.fontName) 1 Tf\n"
         let lines = text.blocks.flatMap(\.lines)
         var before: Placed?
         for (line, found) in zip(lines, LetterSizes.of(lines)) {
             let height = found > 0 ? found : max(1, text.height / 100)
             let box = line.box
+            let isLevelled = line.falls(by: 0.4 * height)
             for (index, word) in line.words.enumerated() {
                 let (hex, count) = string(word.text + (index == line.words.count - 1 ? "" : " "))
                 let letters = index == line.words.count - 1 ? count : count - 1
                 guard letters > 0 else { continue }
-                let base = Self.base(line, at: word.box, in: box, height)
+                let base =
+                    isLevelled
+                    ? (line.baseline[0] + line.baseline[1]) / 2 : Self.base(line, at: word.box, in: box, height)
                 let left = before.map { $0.clear(word.box.left, base) } ?? word.box.left
                 let room =
                     index == line.words.count - 1
                     ? .infinity : line.words[index + 1].box.left - left - Self.gap * height
-                let least = max(word.box.width, 0.02 * height)
+                // To these programs a wide gap parts two columns, and they read one after the other. On a receipt it parts a price from its row.
+                let isFilled = isNarrow && room.isFinite && room > word.box.width + height
+                let least = isFilled ? room : max(word.box.width, 0.02 * height)
                 let width = min(least, max(room, least / 2))
                 let stretch = width / (Double(letters) * 0.5 * height) * 100
                 if let skew {
                     let place = skew.place(left, width, base, line: box)
                     content += map.matrix(x: place.left, y: place.base, size: height, slope: 0)
                 } else {
-                    content += map.matrix(x: left, y: base, size: height, slope: line.slope)
+                    content += map.matrix(x: left, y: base, size: height, slope: isLevelled ? 0 : line.slope)
                 }
                 content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
                 before = Placed(left: left, right: left + width, base: base, size: height)
@@ -161,6 +167,11 @@ private struct Skew {
 }
 
 extension TextLine {
+    /// Programs that extract text take a line apart whose words lie at so different heights. It lies level then, as on a page that is a little askew.
+    fileprivate func falls(by height: Double) -> Bool {
+        baseline.count == 2 && abs(baseline[1] - baseline[0]) > height && abs(slope) < 0.055
+    }
+
     /// The fall of the line for each pixel across. A line so steep was measured wrongly, or it is a speck.
     var slope: Double {
         guard baseline.count == 2, box.width > 0 else { return 0 }

@@ -15,10 +15,12 @@ struct Attempt {
     private(set) var reading = Gate.Reading(words: 0, letters: 0, confidence: 0, inkOutside: 0)
     private(set) var slope = 0.0
 
-    /// - Parameter dpi: of the picture.
+    /// - Parameters:
+    ///   - dpi: of the picture.
+    ///   - isOneBlock: its lines go all the way across.
     init(
         _ picture: Picture?, dpi: Double, scale: Double, _ preparation: Preparation, api: OpaquePointer,
-        invertThreshold: String
+        invertThreshold: String, isOneBlock: Bool = false
     ) throws(DocumentRefusal) {
         guard let picture, let prepared = picture.prepared(preparation, dpi: dpi) else {
             throw DocumentRefusal(.memory, "no memory to prepare the page")
@@ -27,7 +29,7 @@ struct Attempt {
         (self.dpi, self.scale, self.preparation) = (dpi, scale, preparation)
         TessBaseAPISetVariable(api, "invert_threshold", invertThreshold)
         TessBaseAPISetVariable(api, "thresholding_method", preparation == .plain ? "0" : "2")
-        TessBaseAPISetPageSegMode(api, PSM_AUTO)
+        TessBaseAPISetPageSegMode(api, isOneBlock ? PSM_SINGLE_BLOCK : PSM_AUTO)
         TessBaseAPIClear(api)  // what is left of the reading before
         TessBaseAPISetImage2(api, prepared.pix)
         TessBaseAPISetSourceResolution(api, Int32(max(70, dpi)))

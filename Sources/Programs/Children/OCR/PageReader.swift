@@ -42,6 +42,11 @@ final class PageReader {
             let other = try attempt(view, flat, scale: view.scale, first)
             if other.reading.merit > best.reading.merit { (best, curves) = (other, found) }
         }
+        if page.looks, Gate.mayLackColumn(best.reading, inches: Double(best.picture.width) / best.dpi) {
+            let other = try attempt(
+                view, best.picture, scale: best.scale, best.preparation, isOneBlock: true)
+            if other.reading.merit > best.reading.merit { best = other }
+        }
         if Gate.wantsAnother(best.reading), first != .cleaned {
             let other = try attempt(view, view.picture(1), scale: 1, .cleaned)
             if other.reading.merit > best.reading.merit { (best, curves) = (other, nil) }
@@ -54,12 +59,13 @@ final class PageReader {
     }
 
     private func attempt(
-        _ view: PageView, _ picture: Picture?, scale: Double, _ preparation: Preparation, in other: String? = nil
+        _ view: PageView, _ picture: Picture?, scale: Double, _ preparation: Preparation, in other: String? = nil,
+        isOneBlock: Bool = false
     ) throws(DocumentRefusal) -> Attempt {
         // Lines that the engine is unsure of are read once more as light on dark, which nothing is where nothing is dark.
         try Attempt(
             picture, dpi: view.dpi * scale, scale: scale, preparation, api: try engines.api(other ?? languages),
-            invertThreshold: view.hasDarkAreas ? "0.7" : "0")
+            invertThreshold: view.hasDarkAreas ? "0.7" : "0", isOneBlock: isOneBlock)
     }
 
     /// The reading with its places on the page turned upright and level.

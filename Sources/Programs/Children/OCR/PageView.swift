@@ -6,6 +6,9 @@ struct PageView {
     let dpi: Double
     let rotation: Int
     let skew: Double
+    /// A larger picture has pixels enough, whatever its resolution is said to be.
+    private static let mostToEnlarge = 3_000_000
+
     /// The scale at which the page is read first.
     let scale: Double
     let hasDarkAreas: Bool
@@ -43,8 +46,9 @@ struct PageView {
             throw DocumentRefusal(.memory, "no memory for the page's dark fields")
         }
         skew = finds ? plain.skew : 0
-        scale = Gate.scale(dpi: dpi, letterHeight: plain.letterHeight(dpi: dpi * least).map { $0 / least })
-        self.shown = least == 1 ? nil : shown
+        let wanted = Gate.scale(dpi: dpi, letterHeight: plain.letterHeight(dpi: dpi * least).map { $0 / least })
+        scale = wanted > 1 && (!finds || width * height > Self.mostToEnlarge) ? 1 : wanted
+        self.shown = least == 1 && scale <= 1 ? nil : shown
         self.small = (least, plain)
     }
 
