@@ -16,18 +16,23 @@ final class StreamConnection: Sendable {
 
     let parts: AsyncThrowingStream<Part, any Error>
     private let session: URLSession
+    private let call = SessionCall()
+    private let continuation: AsyncThrowingStream<Part, any Error>.Continuation
 
     init(_ request: URLRequest) {
         let (stream, continuation) = AsyncThrowingStream<Part, any Error>.makeStream(
             bufferingPolicy: .bufferingOldest(Self.waiting))
-        parts = stream
+        (parts, self.continuation) = (stream, continuation)
         session = URLSession(
             configuration: AppTransport.configuration(), delegate: Delegate(continuation), delegateQueue: nil)
-        session.dataTask(with: request).resume()
+        call.begin { [session] in session.dataTask(with: request) }
     }
 
     /// The session holds its delegate, and lives until this.
-    func close() { session.invalidateAndCancel() }
+    func close() {
+        continuation.finish(throwing: URLError(.cancelled))
+        call.end(session)
+    }
 
     deinit { close() }
 
@@ -52,7 +57,7 @@ final class StreamConnection: Sendable {
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
             if case .dropped = continuation.yield(.bytes(data)) {
                 continuation.finish(throwing: StreamOverflow())
-                dataTask.cancel()
+                Thread.detachNewThread { dataTask.cancel() }
             }
         }
 
