@@ -31,34 +31,31 @@ enum HardPage {
         "m\\374ssen bei uns schriftlich best\\344tigt werden.",
     ]
 
-    /// - Parameter gray: of the paper and of the ink.
     static func clean(_ lines: [String] = sentences, copies: Int = 2) async throws -> Grid {
         let all = (0..<copies).flatMap { _ in lines }
         let text = all.map { "(\($0)) Tj T*" }.joined(separator: " ")
         let height = 24 * all.count + 160
-        let file = pdf([
-            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 560 \(height)]/Contents 4 0 R/Resources<</Font<</F"
-                + "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>>>>>>>",
-            stream("", "BT /F 13 Tf 90 \(height - 90) Td 24 TL \(text) ET"),
-        ])
-        return try await withFile(file) { file in
-            let inspection = try await workshop.probe(file).value
-            return Grid(try await workshop.raster(file, inspection, page: 1).value)
-        }
+        return try await drawn(
+            560, height, "Helvetica/Encoding/WinAnsiEncoding", "/F 13 Tf 90 \(height - 90) Td 24 TL \(text)")
     }
 
-    /// What and how much, far from each other, in small print on narrow paper, and a little pale.
+    /// What and how much, far from each other, in small print on narrow paper.
     static func receipt(_ rows: [(String, String)]) async throws -> Grid {
         let lines = rows.map { name, price in
             "(\(name)) Tj 190 0 Td (\(String(repeating: " ", count: max(0, 6 - price.count)))\(price)) Tj -190 -11 Td"
         }
         let height = 11 * rows.count + 100
+        return try await drawn(
+            250, height, "Courier", "/F 8 Tf 15 \(height - 40) Td \(lines.joined(separator: " "))")
+    }
+
+    /// A page of this size in points with text in one font, as our programs draw it.
+    static func drawn(_ width: Int, _ height: Int, _ font: String, _ text: String) async throws -> Grid {
         let file = pdf([
             "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 250 \(height)]/Contents 4 0 R/Resources<</Font<</F"
-                + "<</Type/Font/Subtype/Type1/BaseFont/Courier>>>>>>>>",
-            stream("", "BT /F 8 Tf 15 \(height - 40) Td \(lines.joined(separator: " ")) ET"),
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 \(width) \(height)]/Contents 4 0 R"
+                + "/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/\(font)>>>>>>>>",
+            stream("", "BT \(text) ET"),
         ])
         return try await withFile(file) { file in
             let inspection = try await workshop.probe(file).value

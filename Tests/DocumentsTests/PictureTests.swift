@@ -9,16 +9,7 @@ private let words = ["Copper", "and", "timber", "for", "the", "railway"]
 
 /// A few words with much paper at the right and below: turned or mirrored it is another picture.
 private func page() async throws -> Grid {
-    let bytes = pdf([
-        "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 250 110]/Contents 4 0 R"
-            + "/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
-        stream("", "BT /F 15 Tf 20 75 Td (\(words.joined(separator: " "))) Tj ET"),
-    ])
-    return try await withFile(bytes) { file in
-        let inspection = try await workshop.probe(file).value
-        return Grid(try await workshop.raster(file, inspection, page: 1).value)
-    }
+    try await HardPage.drawn(250, 110, "Helvetica", "/F 15 Tf 20 75 Td (\(words.joined(separator: " "))) Tj")
 }
 
 @Suite struct PictureTests {

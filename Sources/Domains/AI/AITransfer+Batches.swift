@@ -19,26 +19,24 @@ extension AITransfer {
 
     /// - Throws: a `Fault`.
     func whole(_ request: HTTPRequest, call: Call) async throws -> [UInt8] {
-        do {
-            let response = try await client.send(request)
-            call.heard(AIPace.notes(response.headers.pairs, now: Date().timeIntervalSince1970))
-            guard response.status == 200 else { throw AIPace.fault(response.head, response.body) }
-            return response.body
-        } catch let error as TransferError {
-            throw Fault(transfer: error)
-        }
+        try await answer(request, call: call) { $0 == 200 }
     }
 
     /// What is gone already counts as deleted.
     ///
     /// - Throws: a `Fault`.
     func delete(_ request: HTTPRequest, call: Call) async throws {
+        _ = try await answer(request, call: call) { (200..<300).contains($0) || [404, 410].contains($0) }
+    }
+
+    private func answer(
+        _ request: HTTPRequest, call: Call, isGood: (_ status: Int) -> Bool
+    ) async throws -> [UInt8] {
         do {
             let response = try await client.send(request)
             call.heard(AIPace.notes(response.headers.pairs, now: Date().timeIntervalSince1970))
-            guard (200..<300).contains(response.status) || [404, 410].contains(response.status) else {
-                throw AIPace.fault(response.head, response.body)
-            }
+            guard isGood(response.status) else { throw AIPace.fault(response.head, response.body) }
+            return response.body
         } catch let error as TransferError {
             throw Fault(transfer: error)
         }

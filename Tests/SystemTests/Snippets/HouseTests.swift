@@ -38,6 +38,9 @@ import Testing
             "let count = \"select count(*) from \" + \"x\"\nlet all = \"select count(*) from pg_\u{6c}ocks\"\n"
                 + "let mine = \"select 1 from pg_\u{6c}ocks where database = current_database()\"\n",
             to: "Tests/QueuesTests/Six.swift")
+        try write(
+            "let answer = try await session.data(for: request)\n// session.data(for: request)\n",
+            to: "Sources/Faces/MillraceApp/Seven.swift")
         let outcome = try await Program.run(
             "python3", [root.appending(path: "deploy/check-house").path], errors: true)
         #expect(outcome.status == 1)
@@ -46,6 +49,7 @@ import Testing
             "Two.swift imports another domain: Quests", "Three.swift (Engine) imports Mail (Domains)",
             "Three.swift:2 says", "Four.swift has 401 lines", "Five.swift:1 is 82 lines long",
             "the lock 1297239619, 0 has 2 purposes", "Six.swift:2 asks the whole server",
+            "Seven.swift:1 waits for a session's queue",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
     }

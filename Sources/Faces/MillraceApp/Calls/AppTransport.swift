@@ -62,8 +62,8 @@ struct AppTransport: Sendable {
                 let done: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { data, response, error in
                     continuation.resume(
                         with: Result {
-                            guard let data, let response, error == nil else { throw error ?? URLError(.unknown) }
-                            return try HTTPAnswer(response, data)
+                            guard let response, error == nil else { throw error ?? URLError(.unknown) }
+                            return try HTTPAnswer(response, data ?? Data())
                         })
                 }
                 call.begin { [session] in

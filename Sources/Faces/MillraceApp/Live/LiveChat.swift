@@ -70,7 +70,7 @@ struct LiveChat: ChatService {
         let link: Link = try await calls.act(
             "chat_upload", ["mime_type": .string(file.mimeType), "size": .int(Int64(file.size))], as: OneRow<Link>.self
         ).row
-        try await LiveDocuments(context: context).put(file, to: link.url)
+        try await context.put(file, to: link.url)
         return ChatFile(storageURL: link.storageUrl, mimeType: file.mimeType, name: file.name)
     }
 

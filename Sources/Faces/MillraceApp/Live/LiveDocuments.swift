@@ -7,39 +7,12 @@ struct LiveDocuments: DocumentService {
     // MARK: upload
 
     func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID {
-        let storageURL = try await store(file)
+        let storageURL = try await context.store(file)
         var details = details
         details.title = details.title ?? file.name
         details.mimeType = file.mimeType
         details.size = file.size
         return try await register(storageURL: storageURL, details)
-    }
-
-    /// Uploads it. The storage URL names it for what takes it over.
-    func store(_ file: DocumentFile) async throws -> String {
-        let link: UploadLink = try await calls.act(
-            "document_upload",
-            ["name": .string(file.name), "mime_type": .string(file.mimeType), "size": .int(Int64(file.size))],
-            as: OneRow<UploadLink>.self
-        ).row
-        try await put(file, to: link.url)
-        return link.storageUrl
-    }
-
-    /// The link takes the bytes once. If an answer was lost, the repeat is told that they are there: registering then shows whether they are.
-    func put(_ file: DocumentFile, to link: URL) async throws {
-        var request = AppCalls.Request(method: "PUT", url: link)
-        request.headers["Content-Type"] = file.mimeType
-        request.body =
-            switch file.content {
-            case .data(let data): .data(data)
-            case .file(let file): .file(file)
-            }
-        request.credential = .none
-        do {
-            _ = try await calls.send(request)
-        } catch let error as AppError where error.status == 409 {
-        }
     }
 
     func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID {
@@ -111,10 +84,5 @@ struct LiveDocuments: DocumentService {
                 progress.yield(DeleteProgress(done: first + ten.count, total: ids.count))
             }
         }
-    }
-
-    private struct UploadLink: Decodable {
-        let url: URL
-        let storageUrl: String
     }
 }

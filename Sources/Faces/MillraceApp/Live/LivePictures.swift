@@ -5,7 +5,7 @@ struct LivePictures: PictureService {
     private var calls: AppCalls { context.calls }
 
     func upload(_ file: DocumentFile) async throws -> String {
-        try await LiveDocuments(context: context).store(file)
+        try await context.store(file)
     }
 
     func process(storageURL: String, _ options: PictureOptions) async throws -> UUID {

@@ -15,9 +15,7 @@ extension AsyncThrowingStream where Failure == any Error, Element: Sendable {
                     continuation.finish(throwing: error)
                 }
             }
-            // On a thread of its own: on Linux a request under way is cancelled by waiting for the session's queue, which needs one of the few
-            // threads that tasks run on.
-            continuation.onTermination = { _ in Thread.detachNewThread { feeding.cancel() } }
+            continuation.onTermination = { _ in feeding.cancel() }
         }
     }
 }

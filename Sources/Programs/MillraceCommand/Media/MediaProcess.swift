@@ -95,7 +95,6 @@ extension Invocation {
         return isDone ? .done : .jobDied
     }
 
-    /// A file that is there already stays as it is.
     private func write(_ files: [JSONValue], to directory: String) async throws {
         guard mkdir(directory, 0o755) == 0 || errno == EEXIST else {
             throw Failure("\(Secrets.quoted(directory)) cannot be made: \(Descriptor.sentence(errno))")
@@ -107,20 +106,12 @@ extension Invocation {
                 }
                 let ending = file["mime_type"]?.text == "image/png" ? "png" : "jpg"
                 let path = "\(directory)/\(file["kind"]?.text ?? "picture").\(ending)"
-                let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-                guard descriptor >= 0 else {
-                    throw Failure("\(Secrets.quoted(path)) cannot be made: \(Descriptor.sentence(errno))")
-                }
-                defer { close(descriptor) }
-                do {
+                try await NewFile.write(at: path) { descriptor in
                     try await store.read(blob, range: nil) { bytes in
                         if let number = Descriptor.write(bytes, to: descriptor) {
                             throw Failure("\(Secrets.quoted(path)) cannot be written: \(Descriptor.sentence(number))")
                         }
                     }
-                } catch {
-                    unlink(path)  // half a file is worse than none
-                    throw error
                 }
                 console.note("\(path) is written")
             }

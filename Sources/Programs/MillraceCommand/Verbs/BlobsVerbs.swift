@@ -66,16 +66,8 @@ extension Command {
                 try await store.read(id, range: nil) { try Self.write($0, to: STDOUT_FILENO) }
                 return .done
             }
-            let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else {
-                throw Failure("\(Secrets.quoted(path)) cannot be made: \(Descriptor.sentence(errno))")
-            }
-            defer { close(descriptor) }
-            do {
+            try await NewFile.write(at: path) { descriptor in
                 try await store.read(id, range: nil) { try Self.write($0, to: descriptor) }
-            } catch {
-                unlink(path)  // half a file is worse than none
-                throw error
             }
             return .done
         }
