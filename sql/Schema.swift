@@ -81,6 +81,7 @@ package enum Schema {
         Script(name: "072_media", bytes: Embedded._072_media),
         Script(name: "073_refused_messages", bytes: Embedded._073_refused_messages),
         Script(name: "074_ai_batches", bytes: Embedded._074_ai_batches),
+        Script(name: "075_trusted_logins", bytes: Embedded._075_trusted_logins),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -60,14 +60,14 @@ struct DoorWorld {
         }
         try await owner.run(
             """
-            select millrace.grant_backend('\(backend)'), millrace.subscription_plan_set('pro', '{}');
+            select millrace.grant_backend('\(backend)'), millrace.trust_claims('\(gateway)'), millrace.subscription_plan_set('pro', '{}');
             select millrace.family_create('fam-a', 'UTC'), millrace.family_create('fam-b', 'UTC');
             select millrace.family_join('fam-a', 'alice', 'parent'), millrace.family_join('fam-b', 'bob', 'parent');
             select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.device_add(p, 'fcm', 'token-of-' || p, actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.blob_put(sha256('x'), 'x');
             select millrace.blob_allow(sha256('x'), r, t)
-              from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(other)', '\(names.attacker)']) r, unnest(array[null, 'alice', 'bob']) t;
+              from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(other)', '\(names.attacker)']) r, unnest(array[null, 'person:alice', 'person:bob']) t;
             select millrace.chat_thread_create(actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.chat_send(t.id, 'hello', format('[{"storage_url": "blob:%s", "mime_type": "image/png"}]', encode(sha256('x'), 'hex'))::jsonb, actor => t.created_by)
               from millrace.chat_thread t;

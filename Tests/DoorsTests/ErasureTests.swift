@@ -96,22 +96,22 @@ import Testing
         select millrace.check_in_contact('zoe', 'qxzper', 1, '{"mail": "qxzmail@example.com", "push": true}', actor => 'zoe'), millrace.check_in_confirm('zoe', 'qxzper'),
                millrace.check_in_accept('zoe', true, 'qxzper');
         select millrace.check_in_respond(millrace.check_in_alarm('zoe', 'help', 'zoe'), 'qxzper', 'acknowledged');
-        select millrace.document_register('https://a.example/qxzpath', 'qxztitle', lesson_id => 'qxzlesson', tenant => 'qxzper', actor => 'qxzper'),
-               millrace.document_upload('qxzfile.pdf', 'application/pdf', 5, tenant => 'qxzper', actor => 'qxzper');
+        select millrace.document_register('https://a.example/qxzpath', 'qxztitle', lesson_id => 'qxzlesson', tenant => 'person:qxzper', actor => 'qxzper'),
+               millrace.document_upload('qxzfile.pdf', 'application/pdf', 5, tenant => 'person:qxzper', actor => 'qxzper');
         select millrace.mail_send(array['qxzmail@example.com'], 'qxzsubject', 'qxzbody', person => 'qxzper'), millrace.mail_password_reset('qxzmail@example.com', 'qxztoken', 'qxzper');
-        select millrace.event_publish('com.example.x', '/x', '{"person": "qxzper", "name": "Qxzname"}'), millrace.event_publish('com.example.x', '/x', '{}', tenant => 'qxzper');
-        select millrace.subscription_set('pro', person => 'qxzper'), millrace.subscription_link('stripe', 'sub_77', 'qxzper', 'school'), millrace.quota_use('qxzper', 'pages', 1);
-        select millrace.cancel(millrace.enqueue('app.ended', '{"person": "qxzper"}', tenant => 'qxzper')), millrace.enqueue('app.waits', '{"person": "qxzper"}', tenant => 'qxzper');
+        select millrace.event_publish('com.example.x', '/x', '{"person": "qxzper", "name": "Qxzname"}'), millrace.event_publish('com.example.x', '/x', '{}', tenant => 'person:qxzper');
+        select millrace.subscription_set('pro', person => 'qxzper'), millrace.subscription_link('stripe', 'sub_77', 'qxzper', 'school'), millrace.quota_use('person:qxzper', 'pages', 1);
+        select millrace.cancel(millrace.enqueue('app.ended', '{"person": "qxzper"}', tenant => 'person:qxzper')), millrace.enqueue('app.waits', '{"person": "qxzper"}', tenant => 'person:qxzper');
         select millrace.chat_send(millrace.chat_thread_create(family => 'f', actor => 'qxzper'), 'qxzhello', actor => 'qxzper'),
                millrace.chat_send(millrace.chat_thread_create('{ben}', actor => 'qxzper'), 'qxzdinner', actor => 'qxzper'),
-               millrace.lesson_put('qxzalgebra', 'Qxzalgebra', tenant => 'qxzper', actor => 'qxzper');
+               millrace.lesson_put('qxzalgebra', 'Qxzalgebra', tenant => 'person:qxzper', actor => 'qxzper');
         insert into millrace.ai_question (id, purpose, version, tenant, actor, caller, account, locale, input, key, status, answer, asked_at, ended_at)
-        values (gen_random_uuid(), 'sentiment', 1, 'qxzper', 'qxzper', 'app', 'qxzper', 'de', '{"text": "qxzsad"}', 'k', 'answered', '{"summary": "qxzwas sad"}', now(), now());
+        values (gen_random_uuid(), 'sentiment', 1, 'person:qxzper', 'qxzper', 'app', 'person:qxzper', 'de', '{"text": "qxzsad"}', 'k', 'answered', '{"summary": "qxzwas sad"}', now(), now());
         insert into millrace.ai_call (id, question, n, account, purpose, provider, model, reserved, outcome, at)
         select gen_random_uuid(), q.id, 1, q.account, q.purpose, 'openai', 'm', 10, 'answered', now() from millrace.ai_question q;
         select millrace.blob_put(sha256('x'), 'x'),
-               millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', tenant => 'qxzper', actor => 'qxzper'),
-               millrace.template_render('welcome', '{"app_name": "Shop", "user_name": "Qxzname"}', tenant => 'qxzper', options => '{"to": "pdf"}', actor => 'qxzper');
+               millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', tenant => 'person:qxzper', actor => 'qxzper'),
+               millrace.template_render('welcome', '{"app_name": "Shop", "user_name": "Qxzname"}', tenant => 'person:qxzper', options => '{"to": "pdf"}', actor => 'qxzper');
         insert into millrace.media (id, what, owner, caller, status, reason, sentence, created_at, ended_at)
         values (gen_random_uuid(), 'template', 'qxzper', 'app', 'failed', 'malformed', 'qxzsentence', now(), now());
         insert into millrace.gateway_answer (person, key, request, at, status, answer) values ('qxzper', 'k', 'x', now(), 200, '{"x": "qxzanswer"}');

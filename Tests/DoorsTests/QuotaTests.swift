@@ -56,10 +56,10 @@ import Testing
         Refusal(
             function: "ai_quota_refuse",
             given: """
-                insert into millrace.ai_provider values ('openai', 1, 'openai', 'm', now()); insert into millrace.ai_switched values ('tenant', 'eve', true, now(), 'x');
-                insert into millrace.quota (tenant, name, allowed, period, since, used, warned) values ('eve', 'ai_tokens', 100, 'month', millrace.quota_since('month'), 100, 100)
+                insert into millrace.ai_provider values ('openai', 1, 'openai', 'm', now()); insert into millrace.ai_switched values ('tenant', 'person:eve', true, now(), 'x');
+                insert into millrace.quota (tenant, name, allowed, period, since, used, warned) values ('family:f', 'ai_tokens', 100, 'month', millrace.quota_since('month'), 100, 100)
                 """,
-            call: #"ai_ask('sentiment', '{"text": "x"}', 'eve')"#, field: "tenant", limit: 100, used: 100,
+            call: #"ai_ask('sentiment', '{"text": "x"}', 'person:eve')"#, field: "tenant", limit: 100, used: 100,
             reset: "millrace.quota_reset('month', millrace.quota_since('month'))"),
         Refusal(
             function: "check_in_drill", given: day("drill", eve, 10), call: "check_in_drill('eve')",
@@ -90,31 +90,35 @@ import Testing
             field: "device", limit: 20, used: 20, reset: "'2200-01-02 00:00Z'::timestamptz"),
         Refusal(
             function: "document_register",
-            given: "select millrace.quota_set('eve', 'documents', 3); update millrace.quota set used = 3",
-            call: "document_register('https://a.example/x', tenant => 'eve')",
-            field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+            given: "select millrace.quota_set('person:eve', 'documents', 3); update millrace.quota set used = 3",
+            call: "document_register('https://a.example/x', tenant => 'person:eve')",
+            field: "tenant", limit: 3, used: 3,
+            reset: "(select reset_date from millrace.quotas where tenant = 'person:eve')"),
         Refusal(
             function: "lesson_put",
-            given: "select millrace.quota_set('eve', 'lessons', 3); update millrace.quota set used = 3",
-            call: "lesson_put('l', tenant => 'eve')",
-            field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+            given: "select millrace.quota_set('person:eve', 'lessons', 3); update millrace.quota set used = 3",
+            call: "lesson_put('l', tenant => 'person:eve')",
+            field: "tenant", limit: 3, used: 3,
+            reset: "(select reset_date from millrace.quotas where tenant = 'person:eve')"),
         Refusal(
             function: "media_process",
             given: """
-                select millrace.blob_put(sha256('x'), 'x'), millrace.blob_allow(sha256('x'), current_user, 'eve'), millrace.quota_set('eve', 'cpu_seconds', 3);
+                select millrace.blob_put(sha256('x'), 'x'), millrace.blob_allow(sha256('x'), current_user, 'person:eve'), millrace.quota_set('person:eve', 'cpu_seconds', 3);
                 update millrace.quota set used = 3
                 """,
-            call: "media_process('blob:' || encode(sha256('x'), 'hex'), '{\"strip\": true}', tenant => 'eve')",
-            field: "tenant", limit: 3, used: 3, reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+            call: "media_process('blob:' || encode(sha256('x'), 'hex'), '{\"strip\": true}', tenant => 'person:eve')",
+            field: "tenant", limit: 3, used: 3,
+            reset: "(select reset_date from millrace.quotas where tenant = 'person:eve')"),
         Refusal(
             function: "chat_count", given: "\(thread); \(day("chat", eve, 5000))",
             call: "chat_send(current_setting('test.thread')::uuid, 'x')", field: "actor", limit: 5000, used: 5000,
             reset: tomorrow),
         Refusal(
             function: "chat_count",
-            given: "\(thread); select millrace.quota_set('eve', 'messages', 3); update millrace.quota set used = 3",
+            given:
+                "\(thread); select millrace.quota_set('person:eve', 'messages', 3); update millrace.quota set used = 3",
             call: "chat_send(current_setting('test.thread')::uuid, 'x')", field: "tenant", limit: 3, used: 3,
-            reset: "(select reset_date from millrace.quotas where tenant = 'eve')"),
+            reset: "(select reset_date from millrace.quotas where tenant = 'person:eve')"),
         Refusal(
             function: "chat_thread_create", given: day("chat_thread", eve, 50), call: "chat_thread_create()",
             field: "members", limit: 50, used: 50, reset: tomorrow),

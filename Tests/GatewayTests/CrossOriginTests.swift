@@ -49,7 +49,7 @@ import Testing
                 """
                 create or replace function millrace.document_link(id uuid, kind text default 'pdf', valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user)
                 returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$ begin
-                    if millrace.claims() ->> 'sub' <> 'ada' then perform millrace.refuse('there is no such document', 'id', null, 'P0002', 'not_found'); end if;
+                    if millrace.claims(document_link.caller) ->> 'sub' <> 'ada' then perform millrace.refuse('there is no such document', 'id', null, 'P0002', 'not_found'); end if;
                     return 'https://files.example.com/' || id || '/' || kind; end $$
                 """)
             let id = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"

@@ -37,6 +37,7 @@ struct StreamKit: Sendable {
         let connection = try await database.connect()
         try await connection.run("create role \(role)")
         _ = try await Migrator(roles: [("client", role)]).migrate(on: connection)
+        try await connection.run("select millrace.trust_claims(session_user)")
         var gateways: [StreamGateway] = []
         for _ in 0..<count {
             gateways.append(try StreamGateway(database, role: role, options: options, limits: limits))

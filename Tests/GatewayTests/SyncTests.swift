@@ -140,6 +140,7 @@ import Testing
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
             _ = try await Migrator(roles: [("client", role)]).migrate(on: owner)
+            try await owner.run("select millrace.trust_claims('\(login)')")
             #expect(
                 try await owner.column(
                     "select op from millrace.sync_operations() except select name from millrace.gateway_doors('\(role)')"

@@ -65,6 +65,39 @@ import Testing
         await office.close()
     }
 
+    @Test func `the doctor says whose claims are believed, and names who could take on the same role`() async throws {
+        let office = try await TestCluster.office()
+        let (client, gateway, app) = (TestCluster.name("client"), TestCluster.name("gw"), TestCluster.name("app"))
+        let proxy = TestCluster.name("proxy")
+        try await office.run(
+            """
+            create role \(client); create role \(gateway) login in role \(client); create role \(app) login in role \(client);
+            create role \(proxy) login noinherit in role \(client)
+            """)
+        try await withDatabase(.empty) { database in
+            #expect(await millrace("migrate", "--role-client", client, "--database-url", database.url).code == .done)
+            func said() async throws -> String {
+                let check = try #require(try await Self.checks(database.url)["claims of people"])
+                return "\(check.result): \(check.sentence)"
+            }
+            #expect(try await said().hasPrefix("warning: not believed of \(proxy), which has no rights of its own"))
+            try await database.change(
+                "select millrace.trust_claims('\(proxy)'), millrace.trust_claims('\(gateway)')")
+            #expect(
+                try await said()
+                    == "ok: believed of \(gateway), \(proxy); not of \(app), which may take on \(client)")
+            try await database.change("select millrace.trust_claims('millrace')")
+            #expect(try await said() == "warning: believed of millrace, a superuser")
+            let migrated = await millrace("migrate", "--role-client", client, "--database-url", database.url)
+            #expect(migrated.errors.contains("claims are believed of millrace, a superuser"), "\(migrated.errors)")
+            try await database.change(
+                "select millrace.distrust_claims(r) from unnest(array['millrace', '\(gateway)', '\(proxy)']) r; drop owned by \(client), \(gateway), \(proxy)"
+            )
+        }
+        try await office.run("drop role \(proxy); drop role \(app); drop role \(gateway); drop role \(client)")
+        await office.close()
+    }
+
     @Test func `migrate and its rehearsal refuse a foreign object with the same sentence`() async throws {
         try await withDatabase { database in
             try await database.change("create table millrace.mine ()")

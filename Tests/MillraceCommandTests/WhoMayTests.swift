@@ -145,7 +145,7 @@ import Testing
             create role \(name)_server login; create role \(name)_staff login; grant \(name)_gateway to \(name)_login;
             grant usage on schema millrace to \(name)_gateway, \(name)_server, \(name)_staff;
             grant execute on function millrace.right_staff() to \(name)_staff;
-            select millrace.grant_backend('\(name)_server')
+            select millrace.grant_backend('\(name)_server'), millrace.trust_claims('\(name)_login')
             """)
         for line in lines {
             let function = line.name.split(separator: " ")[0]

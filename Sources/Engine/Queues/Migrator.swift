@@ -7,6 +7,8 @@ package struct Migrator: Sendable {
         package var applied: [String]
         package var refreshed: Bool
         package var version: Int
+        /// Whose rights the migrations have changed, a sentence each.
+        package var notes: [String] = []
     }
 
     package enum Failure: Error, Sendable, CustomStringConvertible {
@@ -141,6 +143,7 @@ package struct Migrator: Sendable {
         try await refresh(on: connection)
         report.refreshed = true
         try await connection.execute("select millrace.maintain()", deadline: Self.deadline)
+        report.notes = try await said(on: connection)
         // Another role with the right to create in the schema may have used it meanwhile.
         if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
         try await SchemaContents.writeDown(on: connection)
@@ -148,6 +151,14 @@ package struct Migrator: Sendable {
     }
 
     private static let deadline = Duration.seconds(120)
+
+    /// What the migrations have left in a setting of this transaction.
+    private func said(on connection: Connection) async throws(PostgresError) -> [String] {
+        let text = try await connection.query(
+            "select coalesce(current_setting('millrace.migration_said', true), '')"
+        ) { row throws(PostgresError) in try row.string(0) }
+        return text.first.map { $0.split(separator: "\n").map(String.init) } ?? []
+    }
 
     /// Applies settings and functions, and the grants last. It replaces every function, so a function that was not replaced is stale.
     private func refresh(on connection: Connection) async throws(PostgresError) {

@@ -28,7 +28,7 @@ struct Reader {
         create role operator login in role millrace_admin;
         create role worker login in role millrace_worker;
         select millrace.grant_enqueue('millrace_client', '*');
-        select millrace.grant_backend('app_server');
+        select millrace.grant_backend('app_server'), millrace.trust_claims('authenticator');
         create table public.orders (id bigint primary key);
         create table public.payment (id bigint primary key);
         grant all on public.orders, public.payment to public;

@@ -33,7 +33,7 @@ begin
         perform millrace.refuse('is_on is missing', 'is_on', 'Give true or false.');
     end if;
     -- With an actor it is that person who switches.
-    if ai_switch.scope = 'tenant' and me is not null and (millrace.claims() is not null or not millrace.is_backend(ai_switch.caller)) then
+    if ai_switch.scope = 'tenant' and me is not null and (millrace.claims(ai_switch.caller) is not null or not millrace.is_backend(ai_switch.caller)) then
         perform millrace.refuse('only a back end switches a tenant', 'scope', 'A parent switches the family.', '42501', 'permission');
     end if;
     if ai_switch.scope = 'family' and me is not null and not millrace.quest_is_in(ai_switch.name, me, true) then
@@ -193,7 +193,7 @@ declare
     p record;
     the_id uuid := gen_random_uuid();
     family text := millrace.ai_family_of(the_actor);
-    the_account text := coalesce(the_tenant, family);
+    the_account text := case when millrace.is_personal(the_tenant) then coalesce(millrace.family_account(family), the_tenant) else coalesce(the_tenant, millrace.family_account(family)) end;
     the_locale text := coalesce(the_options ->> 'locale', millrace.locale_of(the_actor), 'en');
     said jsonb;
     the_key bytea;
@@ -249,7 +249,7 @@ declare
     me text := millrace.actor_of(ai_ask.actor, caller => ai_ask.caller);
     the_tenant text := millrace.tenant_of(ai_ask.tenant, ai_ask.caller);
 begin
-    if length(the_tenant) not between 1 and millrace.most('name') or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(the_tenant) or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     perform millrace.ai_options(ai_ask.options);

@@ -1,15 +1,27 @@
 -- Who calls, and what the caller may do. A door's last parameter is `caller millrace.caller_name default current_user`. No client can pass
 -- another role's name in it, and the door passes it on to what it calls. A role's rights follow from grants: on the doors, and on the three
--- functions below. No function reads the session's user.
+-- functions below. The session's user decides one thing only: whether the claims of this session count (claims_count).
 
--- The five rights: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name files;
+-- The six rights: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name files;
 -- a back end speaks for any person; a viewer sees every job, through doors that redact; an operator is a
--- person who acts, and whose actions are written into the audit.
+-- person who acts, and whose actions are written into the audit. A login with the right to carry claims has checked who a person is.
 create or replace function millrace.right_staff() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_admin() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_backend() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_view() returns void language sql immutable as 'select null::void';
 create or replace function millrace.right_operate() returns void language sql immutable as 'select null::void';
+
+
+-- The right to carry claims is not even the owner's own (see grants.sql), so the owner may not create the function again: Postgres would check that
+-- it may execute it.
+do $$
+begin
+    if to_regprocedure('millrace.right_claims()') is null then
+        create function millrace.right_claims() returns void language sql immutable as 'select null::void';
+    else
+        alter function millrace.right_claims() immutable;
+    end if;
+end $$;
 
 create or replace function millrace.role_name(the_role text) returns text
 language sql stable as $$
@@ -36,7 +48,7 @@ $$;
 create or replace function millrace.grant_backend(the_role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if not millrace.right_set(the_role, true) then
+    if not millrace.right_set('right_backend', the_role, true) then
         return false;
     end if;
     perform millrace.audited('role.grant_backend', the_role, null, caller => grant_backend.caller);
@@ -46,14 +58,15 @@ end $$;
 create or replace function millrace.revoke_backend(the_role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if not millrace.right_set(the_role, false) then
+    if not millrace.right_set('right_backend', the_role, false) then
         return false;
     end if;
     perform millrace.audited('role.revoke_backend', the_role, null, caller => revoke_backend.caller);
     return true;
 end $$;
 
-create or replace function millrace.right_set(the_role text, granted boolean) returns boolean
+-- Grants or revokes one of the rights above. False: it was so already.
+create or replace function millrace.right_set(the_right text, the_role text, granted boolean) returns boolean
 language plpgsql volatile as $$
 declare
     role oid := to_regrole(quote_ident(the_role));
@@ -63,21 +76,74 @@ begin
         perform millrace.refuse(format('there is no role %L', left(the_role, 63)), 'role', 'Create it first.', 'P0002', 'not_found');
     end if;
     has := exists (select from pg_proc p cross join lateral aclexplode(p.proacl) a
-                    where p.oid = 'millrace.right_backend()'::regprocedure and a.grantee = role);
+                    where p.oid = format('millrace.%I()', the_right)::regprocedure and a.grantee = role);
     if has = granted then
         return false;
     end if;
     if granted then
-        execute format('grant execute on function millrace.right_backend() to %I', the_role);
+        execute format('grant execute on function millrace.%I() to %I', the_right, the_role);
     else
-        execute format('revoke execute on function millrace.right_backend() from %I', the_role);
+        execute format('revoke execute on function millrace.%I() from %I', the_right, the_role);
     end if;
     return true;
 end $$;
 
--- The claims of the signed-in person, as a gateway such as PostgREST sets them for a transaction; null when there are none. Older gateways
--- set each claim in a setting of its own.
-create or replace function millrace.claims() returns jsonb
+-- Whether a login is trusted to check who a person is: a gateway's, or PostgREST's. It must have the right itself, or through a group such as
+-- millrace_gateway. What follows from being a superuser, or the owner, does not count: their sessions also run what others wrote, for instance
+-- the index expressions of a table that they vacuum.
+create or replace function millrace.is_trusted(the_login name) returns boolean
+language sql stable as $$
+    select exists (
+        select from pg_proc p cross join lateral aclexplode(p.proacl) a join pg_roles g on g.oid = a.grantee join pg_roles l on l.rolname = the_login
+         where p.oid = 'millrace.right_claims()'::regprocedure
+           and (a.grantee = l.oid or (not g.rolcanlogin and not l.rolsuper and pg_has_role(l.oid, g.oid, 'usage'))))
+$$;
+
+-- Whether the claims of this session say who the person is. They do for a back end, which may name any person anyway. Otherwise the login of the
+-- session must be trusted, and the role must be one that nobody logs in as: a login could set any claims, in its own name and in that of every
+-- role that it may take on.
+create or replace function millrace.claims_count(caller name) returns boolean
+language sql stable as $$
+    select millrace.is_backend(caller) or (
+        not coalesce((select r.rolcanlogin from pg_roles r where r.rolname = caller), true) and millrace.is_trusted(session_user))
+$$;
+
+-- Whether a trusted login takes this role on, to carry the claims of people: then rows of this role are people's.
+create or replace function millrace.is_carrier(the_role name) returns boolean
+language sql stable as $$
+    select exists (
+        select from pg_roles c join pg_roles l on l.rolcanlogin and not l.rolsuper
+         where c.rolname = the_role and not c.rolcanlogin and pg_has_role(l.oid, c.oid, 'member') and millrace.is_trusted(l.rolname))
+$$;
+
+-- Says once that a login checks who a person is, before it takes on a role for that person and sets request.jwt.claims.
+create or replace function millrace.trust_claims(the_login text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if not coalesce((select r.rolcanlogin from pg_roles r where r.rolname = the_login), true) then
+        perform millrace.refuse(format('%I is a group, and each of its members would be trusted', the_login), 'the_login',
+            'Name the login of the gateway, such as PostgREST''s authenticator.');
+    end if;
+    if not millrace.right_set('right_claims', the_login, true) then
+        return false;
+    end if;
+    perform millrace.audited('role.trust_claims', the_login, null, caller => trust_claims.caller);
+    return true;
+end $$;
+
+create or replace function millrace.distrust_claims(the_login text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if not millrace.right_set('right_claims', the_login, false) then
+        return false;
+    end if;
+    perform millrace.audited('role.distrust_claims', the_login, null, caller => distrust_claims.caller);
+    return true;
+end $$;
+
+-- What a session says of itself: the claims of the signed-in person, as a gateway such as PostgREST sets them for a transaction; null when there
+-- are none. Older gateways set each claim in a setting of its own. Only claims() knows whether they count.
+create or replace function millrace.claims_given() returns jsonb
 language plpgsql stable as $$
 declare
     given text := nullif(current_setting('request.jwt.claims', true), '');
@@ -105,14 +171,65 @@ begin
     perform millrace.refuse('request.jwt.claims is not a JSON object', 'request.jwt.claims', 'The gateway sets it to the token''s claims, or to nothing.');
 end $$;
 
--- A caller with claims stays within its tenant: the claim `tenant`, else its own `sub`. With neither it has the empty tenant, which no job
--- has, so it sees nothing.
-create or replace function millrace.caller_tenant() returns text
+-- The claims of this call. A role that logs in may set claims that do not count: they keep it within the tenant that they name, and make it no
+-- person (see subject). Claims that do not count in a role which people share would show it their rows, so they are refused.
+create or replace function millrace.claims(caller name) returns jsonb
 language plpgsql stable as $$
 declare
-    claims jsonb := millrace.claims();
+    claims jsonb := millrace.claims_given();
+    sub text := claims ->> 'sub';
 begin
-    return case when claims is not null then coalesce(nullif(claims ->> 'tenant', ''), claims ->> 'sub', '') end;
+    if claims is null then
+        return null;
+    end if;
+    if not millrace.claims_count(caller) and not coalesce((select r.rolcanlogin from pg_roles r where r.rolname = caller), true) then
+        perform millrace.refuse(format('login %I sets claims for role %I, and nothing says that it has checked them', session_user, coalesce(caller, '')), 'actor',
+            format('If it is the login of a gateway, an admin says so once: select millrace.trust_claims(%L)', session_user), '42501', 'permission');
+    end if;
+    if length(sub) > 128 or sub ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' or sub ~ '^[[:space:]]+$' then
+        perform millrace.refuse('the sub of the claims is blank, too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.', '42501', 'permission');
+    end if;
+    if millrace.is_personal(claims ->> 'tenant') then
+        perform millrace.refuse('the tenant of the claims has the form of a person''s own', 'tenant', 'A tenant''s name does not begin with person: or family:.', '42501', 'permission');
+    end if;
+    return claims;
+end $$;
+
+-- The tenant that a person without a tenant is, and the account that a family has: no tenant may have such a name.
+create or replace function millrace.personal_tenant(person text) returns text
+language sql immutable parallel safe
+return 'person:' || person;
+
+create or replace function millrace.family_account(family text) returns text
+language sql immutable parallel safe
+return 'family:' || family;
+
+create or replace function millrace.is_personal(the_tenant text) returns boolean
+language sql immutable parallel safe
+return coalesce(the_tenant ~ '^(person|family|erased):', false);
+
+-- A name that is too short or too long for a tenant; what goes before a person's or a family's name does not count.
+create or replace function millrace.is_no_tenant(given text) returns boolean
+language sql immutable parallel safe
+return length(given) not between 1 and millrace.most('name') + case when millrace.is_personal(given) then 7 else 0 end;
+
+-- As a tenant stands in the digest of what was handed in: a person's own as it stood before it had a form of its own, so that what is handed in
+-- again is still the same.
+create or replace function millrace.tenant_digested(the_tenant text) returns text
+language sql immutable parallel safe
+return coalesce(pg_catalog.substring(the_tenant, '^person:(.*)$'), the_tenant);
+
+-- A caller with claims stays within its tenant: the claim `tenant`, else the person's own. With neither it has the empty tenant, which no job
+-- has, so it sees nothing. So has a call without claims in a role that carries those of people. null: a caller without claims.
+create or replace function millrace.caller_tenant(caller name) returns text
+language plpgsql stable as $$
+declare
+    claims jsonb := millrace.claims(caller);
+begin
+    if claims is null then
+        return case when not millrace.is_backend(caller) and millrace.is_carrier(caller) then '' end;
+    end if;
+    return coalesce(nullif(claims ->> 'tenant', ''), millrace.personal_tenant(nullif(claims ->> 'sub', '')), '');
 end $$;
 
 -- The tenant that a caller's call is of: staff says it; with claims it is theirs, and no other may be named.
@@ -124,9 +241,12 @@ begin
     if millrace.is_staff(caller) then
         return the_tenant;
     end if;
-    own := millrace.caller_tenant();
+    own := millrace.caller_tenant(caller);
     if coalesce(the_tenant, own) <> own then
         perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    if own is null and millrace.is_personal(the_tenant) and not millrace.is_backend(caller) then
+        perform millrace.refuse('only a back end names the tenant of a person', 'tenant', 'Call with the person''s claims, and leave it out.', '42501', 'permission');
     end if;
     return case when own is null then the_tenant else nullif(own, '') end;
 end $$;
@@ -135,8 +255,14 @@ end $$;
 create or replace function millrace.may_see(the_owner text, the_tenant text, caller name) returns boolean
 language sql stable as $$
     select millrace.is_staff(caller)
-        or coalesce(the_owner = caller and (millrace.caller_tenant() is null or millrace.caller_tenant() = the_tenant), false)
+        or (coalesce(the_owner = caller, false) and millrace.is_within(the_tenant, millrace.caller_tenant(caller)))
         or coalesce(has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_view()'::regprocedure, 'execute'), false)
+$$;
+
+-- Whether a row's tenant is the caller's, which null does not restrict.
+create or replace function millrace.is_within(the_tenant text, own text) returns boolean
+language sql immutable parallel safe as $$
+    select own is null or coalesce(own = the_tenant, false)
 $$;
 
 create or replace function millrace.is_operator(caller name) returns boolean
@@ -144,12 +270,11 @@ language sql stable as $$
     select coalesce(has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_operate()'::regprocedure, 'execute'), false) or millrace.is_admin(caller)
 $$;
 
--- The person that the claims name; null for a back end without claims, which may name any person. Claims count only for a role that cannot
--- log in: a role that can run its own statements could set them itself.
+-- The person that the claims name; null for a back end without claims, which may name any person.
 create or replace function millrace.subject(caller name) returns text
 language plpgsql stable as $$
 declare
-    claims jsonb := millrace.claims();
+    claims jsonb := millrace.claims(caller);
     sub text := claims ->> 'sub';
 begin
     if claims is null then
@@ -160,16 +285,13 @@ begin
         end if;
         return null;
     end if;
-    if not millrace.is_backend(caller) and (select r.rolcanlogin from pg_roles r where r.rolname = caller) then
-        perform millrace.refuse(format('role %I can log in, so the claims it sets prove nothing', caller), 'actor',
+    if not millrace.claims_count(caller) then
+        perform millrace.refuse(format('role %I can log in, so the claims it sets prove nothing', coalesce(caller, '')), 'actor',
             format('Call as a role that only a gateway can take on (nologin); or an admin allows it with: select millrace.grant_backend(%L)', coalesce(caller, '')),
             '42501', 'permission');
     end if;
     if coalesce(sub, '') = '' then
         perform millrace.refuse('the claims name no person', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
-    end if;
-    if length(sub) > 128 or sub ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
-        perform millrace.refuse('the sub of the claims is too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.');
     end if;
     return sub;
 end $$;

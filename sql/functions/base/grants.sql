@@ -9,7 +9,7 @@ declare
     operator text := millrace.role_name('operator');
     gateway text := millrace.role_name('gateway');
     -- The gateway's login also is a member of the clients' role, which it takes on for each call. It serves signed links to files itself.
-    doors_gateway text[] := array['now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed', 'blob', 'blob_upload', 'blob_stage', 'blob_store', 'blob_put', 'blob_drop', 'blob_open', 'blob_piece', 'blob_touch', 'blob_keep', 'blob_release', 'blob_allow', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release'];
+    doors_gateway text[] := array['right_claims', 'now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed', 'blob', 'blob_upload', 'blob_stage', 'blob_store', 'blob_put', 'blob_drop', 'blob_open', 'blob_piece', 'blob_touch', 'blob_keep', 'blob_release', 'blob_allow', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release'];
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
     doors_viewer text[] := array['ai_list', 'ai_state', 'ai_troubles', 'ai_purposes', 'ai_switches', 'subscription_state', 'subscriptions_shown', 'subscription_shown', 'now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'measures_fleet', 'outstanding',
         'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
@@ -67,7 +67,7 @@ declare
         'jobs_read', 'check_in_never', 'check_in_rules_set', 'mail_defaults_tell', 'error_map', 'operation_step', 'sample_take', 'gateways_shown', 'feed_mine', 'feed_position', 'sync_pull'];
     doors_admin text[] := doors_worker || array['ai_purpose_put', 'ai_purpose_shown', 'ai_shown', 'subscriptions_shown', 'subscription_shown', 'right_view', 'right_operate', 'approvals_shown', 'approval_shown', 'queue_overview', 'schedules_shown', 'mail_shown', 'documents_shown', 'document_shown', 'quest_waves', 'alarms_shown', 'check_ins_due', 'job_delete', 'job_list', 'pause', 'resume', 'retention_set', 'pins', 'sizes', 'dead_count', 'partitions', 'queue_load', 'job_ids', 'job_count', 'jobs_do',
         'dead_ids', 'step_set', 'step_forget', 'published_shown', 'state_value_shown', 'dead_summary', 'jobs_find', 'job_errors', 'names_known', 'queue_remove', 'sealed_keys', 'sealed_page', 'reseal', 'failure_groups', 'failure_group', 'failure_group_jobs', 'kind_list', 'kind_fields_set', 'jobs_by_field', 'redactions', 'redactions_set', 'kind_redactions_set', 'redact', 'redact_text', 'job_shown', 'jobs_shown', 'logs_shown', 'steps_shown',
-        'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
+        'right_admin', 'consent_block', 'consent_unblock', 'grant_backend', 'revoke_backend', 'trust_claims', 'distrust_claims', 'grant_enqueue', 'revoke_enqueue', 'errors_of', 'progress_of', 'result_of', 'test_clock_advance', 'limit_set', 'slots_audit',
         'schedule_remove', 'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_fires', 'grant_publish', 'revoke_publish',
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase', 'mail_audits', 'app_name_set',
@@ -77,6 +77,10 @@ declare
         'operation_preview', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation', 'operation_list', 'operation_items',
         'job_priority', 'audit_list', 'audit_keep', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage', 'sample_at', 'fleet_events', 'versions_seen', 'versions_compare', 'changes', 'versions_promote', 'versions_drain', 'versions_rollback', 'versions_release'];
 begin
+    -- Before its first grant: the owner must not have the right only because it is the owner.
+    if (select p.proacl is null from pg_proc p where p.oid = 'millrace.right_claims()'::regprocedure) then
+        execute 'revoke execute on function millrace.right_claims() from public, current_user';
+    end if;
     execute 'revoke all on schema millrace from public';
     execute 'revoke all on all tables in schema millrace from public';
     execute 'revoke all on all sequences in schema millrace from public';

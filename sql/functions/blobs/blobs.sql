@@ -185,7 +185,7 @@ begin
     if the_role is null and the_tenant is null then
         perform millrace.refuse('neither a role nor a tenant is given for the blob', 'role', 'Give a role, a tenant, or both.');
     end if;
-    if length(the_role) not between 1 and 63 or length(the_tenant) not between 1 and 128 then
+    if length(the_role) not between 1 and 63 or millrace.is_no_tenant(the_tenant) then
         perform millrace.refuse('the role or the tenant is empty or too long', 'role', 'A role has 1 to 63 characters, a tenant 1 to 128.');
     end if;
     perform from millrace.blob b where b.id = the_blob for key share;

@@ -72,7 +72,7 @@ begin
             return the_id;
         end if;
     end if;
-    told := millrace.chat_count(me, millrace.caller_tenant());
+    told := millrace.chat_count(me, millrace.caller_tenant(chat_send.caller));
     insert into millrace.chat_message (id, thread, n, seq, sender, text, digest, at, received_at)
     values (the_id, h.id, h.last_n + 1, nextval('millrace.chat_seq'), me, the_text, the_digest, least(coalesce(chat_send.at, t), t), t)
         on conflict (id) do nothing;
@@ -89,7 +89,7 @@ begin
     if f.family is not null then
         perform millrace.chat_quest(f, me, chat_send.at, t);
     end if;
-    told := millrace.chat_moderate(the_id, me, the_text);
+    told := millrace.chat_moderate(the_id, me, the_text, chat_send.caller);
     return the_id;
 end $$;
 
@@ -131,7 +131,7 @@ begin
     for one in select e ->> 'storage_url' as url, lower(e ->> 'mime_type') as type, e ->> 'name' as name, n::int as n from jsonb_array_elements(files) with ordinality x(e, n) loop
         the_blob := case when one.url like 'upload:%' then millrace.upload_blob(substr(one.url, 8)::uuid) else decode(substr(one.url, 6), 'hex') end;
         select b.size into the_size from millrace.blob b
-         where b.id = the_blob and (one.url like 'upload:%' or millrace.blob_may_use(the_blob, caller, millrace.is_staff(caller), millrace.caller_tenant()))
+         where b.id = the_blob and (one.url like 'upload:%' or millrace.blob_may_use(the_blob, caller, millrace.is_staff(caller), millrace.caller_tenant(caller)))
            for key share;
         if not found then
             perform millrace.refuse('there is nothing under the storage_url of an attachment', 'attachments', 'Put the file to the url of chat_upload first; it is kept for two days.',
@@ -193,11 +193,11 @@ end $$;
 
 -- Called for each new message, in the transaction that stores it: has a language model judge it, as a job, if the rule `moderate` says so and the
 -- family has AI switched on. The message does not wait for it, and is sent whether or not anything can be asked.
-create or replace function millrace.chat_moderate(the_message uuid, me text, the_text text) returns void
+create or replace function millrace.chat_moderate(the_message uuid, me text, the_text text, caller name) returns void
 language plpgsql volatile as $$
 begin
     if millrace.chat_rule('moderate') = 1 and btrim(the_text) <> '' then
-        perform millrace.ai_ask_for('chat', the_message, 'sentiment', jsonb_build_object('text', the_text), nullif(millrace.caller_tenant(), ''), me, false);
+        perform millrace.ai_ask_for('chat', the_message, 'sentiment', jsonb_build_object('text', the_text), nullif(millrace.caller_tenant(caller), ''), me, false);
     end if;
 end $$;
 

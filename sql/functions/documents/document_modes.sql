@@ -4,7 +4,7 @@
 create or replace function millrace.document_default_set(tenant text, options jsonb, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if document_default_set.tenant is null or length(document_default_set.tenant) not between 1 and millrace.most('name')
+    if document_default_set.tenant is null or millrace.is_no_tenant(document_default_set.tenant)
         or document_default_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]'
     then
         perform millrace.refuse('the tenant is missing, too long, or has control characters', 'tenant', 'Give 1 to 128 characters.');

@@ -18,7 +18,7 @@ create or replace function millrace.document_sees(d millrace.document, me text, 
 language sql stable as $$
     select millrace.may_see(d.caller, d.tenant, caller => document_sees.caller)
        and (me is null or d.owner is null or d.owner = me
-            or coalesce(nullif(millrace.claims() ->> 'tenant', '') = d.tenant, false))
+            or coalesce(nullif(millrace.claims(document_sees.caller) ->> 'tenant', '') = d.tenant, false))
 $$;
 
 -- Locks the document if the caller may see it: a caller neither waits for others' documents nor blocks them.
@@ -120,7 +120,7 @@ begin
     if document_upload.name is null or length(document_upload.name) not between 1 and millrace.most('title') or document_upload.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the name is missing, too long, or has control characters', 'name', format('Give 1 to %s characters.', millrace.most('title')));
     end if;
-    if length(document_upload.tenant) not between 1 and millrace.most('name') or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(document_upload.tenant) or document_upload.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     return query select l.url, l.storage_url, l.expires_at
@@ -158,7 +158,7 @@ begin
     if length(document_register.lesson_id) not between 1 and millrace.most('name') or document_register.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
     end if;
-    if length(the_tenant) not between 1 and millrace.most('name') or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(the_tenant) or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if the_size < 0 then
@@ -194,7 +194,7 @@ begin
     end if;
 
     the_digest := sha256(convert_to(concat_ws(chr(31), storage_url, document_register.title, document_register.mime_type, document_register.size, document_register.lesson_id,
-        the_tenant, document_register.options, me), 'UTF8'));
+        millrace.tenant_digested(the_tenant), document_register.options, me), 'UTF8'));
     select d.digest, d.caller, d.tenant into old from millrace.document d where d.id = the_id;
     if not found then
         if storage_url like 'upload:%' then
@@ -209,7 +209,7 @@ begin
             -- link is named by the link, which nobody can guess.
             select x.size into b from millrace.blob x
              where x.id = the_blob
-               and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, document_register.caller, millrace.is_staff(document_register.caller), millrace.caller_tenant()))
+               and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, document_register.caller, millrace.is_staff(document_register.caller), millrace.caller_tenant(document_register.caller)))
                for key share;
             if not found then
                 perform millrace.refuse(format('there is no blob %s', substr(storage_url, 6)), 'storage_url', 'Put its content first.', 'P0002', 'not_found');
@@ -340,9 +340,9 @@ begin
     update millrace.document_change c set owner = null, lesson_id = null, data = c.data - 'lesson_id' where c.owner = documents_erase_person.person;
     update millrace.document x set owner = null, lesson_id = null where x.owner = documents_erase_person.person;
     -- Where the person is its own tenant.
-    update millrace.document x set tenant = null where x.tenant = documents_erase_person.person and x.status = 'deleted';
-    update millrace.document_change c set tenant = null, data = c.data - 'tenant' where c.tenant = documents_erase_person.person;
-    update millrace.upload u set tenant = nobody where u.tenant = documents_erase_person.person;
-    update millrace.blob_grant g set tenant = nobody where g.tenant = documents_erase_person.person;
+    update millrace.document x set tenant = null where x.tenant = millrace.personal_tenant(documents_erase_person.person) and x.status = 'deleted';
+    update millrace.document_change c set tenant = null, data = c.data - 'tenant' where c.tenant = millrace.personal_tenant(documents_erase_person.person);
+    update millrace.upload u set tenant = nobody where u.tenant = millrace.personal_tenant(documents_erase_person.person);
+    update millrace.blob_grant g set tenant = nobody where g.tenant = millrace.personal_tenant(documents_erase_person.person);
     return n;
 end $$;

@@ -222,9 +222,9 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.document_actor(document_feed.actor, caller => document_feed.caller);
-    own_tenant text := case when not millrace.is_staff(document_feed.caller) then millrace.caller_tenant() end;
+    own_tenant text := case when not millrace.is_staff(document_feed.caller) then millrace.caller_tenant(document_feed.caller) end;
     of_tenant text := coalesce(document_feed.tenant, own_tenant);
-    sees_all boolean := me is null or coalesce(millrace.claims() ->> 'tenant', '') <> '';
+    sees_all boolean := me is null or coalesce(millrace.claims(document_feed.caller) ->> 'tenant', '') <> '';
     behind bigint := coalesce(document_feed.since, 0);
 begin
     if document_feed.page is null or document_feed.page not between 1 and millrace.most('page') then
@@ -233,7 +233,7 @@ begin
     if length(document_feed.lesson_id) not between 1 and millrace.most('name') or document_feed.lesson_id ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the lesson_id is empty, too long, or has control characters', 'lesson_id', 'Give 1 to 128 characters, or null.');
     end if;
-    if length(document_feed.tenant) not between 1 and millrace.most('name') or document_feed.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(document_feed.tenant) or document_feed.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if document_feed.lesson_id is null and document_feed.tenant is null and me is null then

@@ -87,7 +87,7 @@ $$;
 create or replace function millrace.quota_set(tenant text, name text, allowed bigint, period text default 'month', caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if quota_set.tenant is null or length(quota_set.tenant) not between 1 and 128 or quota_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if quota_set.tenant is null or millrace.is_no_tenant(quota_set.tenant) or quota_set.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is missing, too long, or has control characters', 'tenant', 'Give 1 to 128 characters.');
     end if;
     if coalesce(quota_set.name, '') <> all (millrace.quota_names()) and coalesce(quota_set.name, '') !~ '^ai_tokens:[a-z][a-z0-9_]{0,59}$' then

@@ -54,7 +54,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.quest_actor(feed_mine.actor, caller => feed_mine.caller);
-    own text := millrace.caller_tenant();
+    own text := millrace.caller_tenant(feed_mine.caller);
     behind bigint := coalesce(feed_mine.since, 0);
 begin
     if feed_mine.page is null or feed_mine.page not between 1 and millrace.most('page') then
@@ -96,8 +96,9 @@ begin
 end $$;
 
 -- Everybody's changes, for the one cursor of a gateway's process. A change is for the person it names, within its tenant if it names one too;
--- without a person it is for all of the tenant.
-create or replace function millrace.feed_new(since bigint, page int default 1000)
+-- without a person it is for all of the tenant. personal: a person's own tenant is given as it is; gateways that were built before it had a form of
+-- its own know it by the person's id.
+create or replace function millrace.feed_new(since bigint, page int default 1000, personal boolean default false)
 returns table (seq bigint, at timestamptz, topic text, person text, tenant text, lesson text, ref text, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
@@ -106,7 +107,7 @@ begin
     end if;
     perform millrace.feed_number();
     return query
-        select f.seq, f.at, f.topic, f.person, f.tenant, f.lesson, f.ref, f.change, f.data
+        select f.seq, f.at, f.topic, f.person, case when feed_new.personal then f.tenant else millrace.tenant_digested(f.tenant) end, f.lesson, f.ref, f.change, f.data
           from millrace.feed f where f.seq > coalesce(feed_new.since, 0) order by f.seq limit feed_new.page;
 end $$;
 

@@ -215,7 +215,7 @@ declare
     one record;
 begin
     perform millrace.sync_device_named(sync_push.device);
-    if coalesce(millrace.claims() ->> 'device', sync_push.device) <> sync_push.device then
+    if coalesce(millrace.claims(sync_push.caller) ->> 'device', sync_push.device) <> sync_push.device then
         perform millrace.refuse('the device is not the one of this token', 'device', 'Give the device that the token was made for.', '42501', 'permission');
     end if;
     if sync_push.ops is null or jsonb_typeof(sync_push.ops) <> 'array' or jsonb_array_length(sync_push.ops) not between 1 and millrace.most('sync_ops') then

@@ -11,7 +11,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.sync_person(sync_device_add.caller);
-    claims jsonb := millrace.claims();
+    claims jsonb := millrace.claims(sync_device_add.caller);
     t timestamptz := millrace.now();
     token text := rtrim(translate(encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '+/', '-_'), '=');
     n int;
@@ -43,7 +43,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.sync_person(sync_device_remove.caller);
 begin
-    if coalesce(millrace.claims() ->> 'device', sync_device_remove.device) is distinct from sync_device_remove.device then
+    if coalesce(millrace.claims(sync_device_remove.caller) ->> 'device', sync_device_remove.device) is distinct from sync_device_remove.device then
         perform millrace.refuse('a device token takes only its own device away', 'device', 'Use the token of a sign-in.', '42501', 'permission');
     end if;
     delete from millrace.sync_device d where d.person = me and d.device = sync_device_remove.device;

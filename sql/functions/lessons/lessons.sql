@@ -4,7 +4,7 @@
 create or replace function millrace.lesson_sees(l millrace.lesson, me text, caller name) returns boolean
 language sql stable as $$
     select millrace.may_see(l.caller, l.tenant, caller => lesson_sees.caller)
-       and (me is null or l.owner is null or l.owner = me or coalesce(nullif(millrace.claims() ->> 'tenant', '') = l.tenant, false))
+       and (me is null or l.owner is null or l.owner = me or coalesce(nullif(millrace.claims(lesson_sees.caller) ->> 'tenant', '') = l.tenant, false))
 $$;
 
 -- The lesson that a document with this lesson_id, tenant and owner belongs to.

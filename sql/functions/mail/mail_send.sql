@@ -460,8 +460,8 @@ begin
         perform millrace.refuse('expires_at is over before the message would be sent', 'expires_at');
     end if;
 
-    if millrace.claims() is not null and not millrace.is_staff(mail_put.caller) then
-        claimed := millrace.claims() ->> 'sub';
+    if millrace.claims(mail_put.caller) is not null and not millrace.is_staff(mail_put.caller) then
+        claimed := millrace.claims(mail_put.caller) ->> 'sub';
         if coalesce(the_sender, claimed) is distinct from claimed then
             perform millrace.refuse('the sender is not the caller', 'sender', 'Leave it out: it is taken from the claims.', '42501', 'permission');
         end if;
@@ -469,7 +469,7 @@ begin
         the_tenant := millrace.tenant_of(the_tenant, mail_put.caller);
     end if;
 
-    the_digest := sha256(convert_to(the_kind || chr(31) || (args - 'id')::text || chr(31) || coalesce(the_tenant, ''), 'UTF8'));
+    the_digest := sha256(convert_to(the_kind || chr(31) || (args - 'id')::text || chr(31) || coalesce(millrace.tenant_digested(the_tenant), ''), 'UTF8'));
     -- A message's id is ours alone: its job may come first, and the message is still written once.
     is_new := the_id is null;
     the_id := coalesce(the_id, gen_random_uuid());
@@ -496,7 +496,7 @@ begin
         return the_id;
     end if;
     attached := millrace.mail_attachments(coalesce(args -> 'attachments', '[]'), 'mail:' || the_id,
-        coalesce(millrace.caller_tenant(), job_tenant), mail_put.caller);
+        coalesce(millrace.caller_tenant(mail_put.caller), job_tenant), mail_put.caller);
     insert into millrace.mail_content (message, recipients, cc, bcc, reply_to, subject, body_text, body_html, data, headers, attachments, tags, addresses)
     values (the_id, recipients, cc, bcc, args ->> 'reply_to', args ->> 'subject', args ->> 'body_text', args ->> 'body_html',
         the_data, coalesce(args -> 'headers', '{}'), attached, millrace.mail_tags(args -> 'tags'), everybody);

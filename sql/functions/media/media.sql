@@ -56,21 +56,21 @@ declare
     old record;
 begin
     perform millrace.media_options(media_process.options);
-    if length(the_tenant) not between 1 and millrace.most('name') or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(the_tenant) or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     the_tenant := millrace.tenant_of(the_tenant, media_process.caller);
     if storage_url is null or storage_url !~ '^(blob:[0-9a-f]{64}|upload:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$' then
         perform millrace.refuse('the storage_url has an unknown form', 'storage_url', 'Give blob:<sha256>, or what document_upload or chat_upload returned.');
     end if;
-    the_digest := sha256(convert_to(jsonb_build_array(storage_url, media_process.options, the_tenant, me)::text, 'UTF8'));
+    the_digest := sha256(convert_to(jsonb_build_array(storage_url, media_process.options, millrace.tenant_digested(the_tenant), me)::text, 'UTF8'));
     select m.digest, m.caller, m.tenant into old from millrace.media m where m.id = the_id;
     if not found then
         the_blob := case when storage_url like 'upload:%' then millrace.upload_blob(substr(storage_url, 8)::uuid) else decode(substr(storage_url, 6), 'hex') end;
         -- A hash alone opens nothing: for another's blob the answer is the same as for one that does not exist.
         perform from millrace.blob b
          where b.id = the_blob
-           and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, media_process.caller, millrace.is_staff(media_process.caller), millrace.caller_tenant()))
+           and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, media_process.caller, millrace.is_staff(media_process.caller), millrace.caller_tenant(media_process.caller)))
            for key share;
         if not found then
             perform millrace.refuse('there is nothing under this storage_url', 'storage_url', 'Put the picture first, to the url of document_upload for example.', 'P0002', 'not_found');
@@ -192,7 +192,7 @@ declare
     m millrace.media;
     n bigint := 0;
 begin
-    for m in select x.* from millrace.media x where x.owner = media_erase_person.person or x.tenant = media_erase_person.person order by x.id for update loop
+    for m in select x.* from millrace.media x where x.owner = media_erase_person.person or x.tenant = millrace.personal_tenant(media_erase_person.person) order by x.id for update loop
         perform millrace.media_gone(m);
         n := n + 1;
     end loop;

@@ -59,7 +59,7 @@ end $$;
 create or replace function millrace.jobs_erase_person(person text) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
-    lines int[] := array(select q.id from millrace.queue q where q.tenant = jobs_erase_person.person);
+    lines int[] := array(select q.id from millrace.queue q where q.tenant = millrace.personal_tenant(jobs_erase_person.person));
     nobody text := 'erased:' || gen_random_uuid();
     ids bigint[];
 begin
@@ -79,6 +79,6 @@ begin
     delete from millrace.job_field x where x.job = any (ids);
     update millrace.progress p set stage = null, note = null where p.job = any (ids) and (p.stage is not null or p.note is not null);
     -- A line without jobs that wait is nobody's.
-    update millrace.queue q set tenant = nobody where q.id = any (lines) and not exists (select from millrace.job j where j.queue = q.id and j.tenant = jobs_erase_person.person);
+    update millrace.queue q set tenant = nobody where q.id = any (lines) and not exists (select from millrace.job j where j.queue = q.id and j.tenant = millrace.personal_tenant(jobs_erase_person.person));
     return cardinality(ids);
 end $$;

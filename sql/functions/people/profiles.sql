@@ -169,6 +169,7 @@ create or replace function millrace.mail_reader(the_person text, the_user text, 
 language plpgsql stable as $$
 declare
     me text;
+    claims jsonb;
 begin
     if the_person is not null then
         perform millrace.quest_name(the_person, 'person');
@@ -178,9 +179,7 @@ begin
         end if;
         return the_person;
     end if;
-    if the_user is null or (millrace.claims() is not null and millrace.claims() ->> 'sub' is distinct from the_user) or not (millrace.is_backend(mail_reader.caller)
-        or (millrace.claims() is not null and not exists (select from pg_roles r where r.rolname = mail_reader.caller and r.rolcanlogin))) then
-        return null;
-    end if;
-    return the_user;
+    claims := millrace.claims(mail_reader.caller);
+    return case when case when claims is null then millrace.is_backend(mail_reader.caller)
+                          else millrace.claims_count(mail_reader.caller) and claims ->> 'sub' = the_user end then the_user end;
 end $$;

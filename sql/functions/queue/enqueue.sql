@@ -157,7 +157,7 @@ begin
     if length(the_limit_key) not between 1 and millrace.most('limit_key') then
         perform millrace.refuse(format('limit_key must have 1 to %s characters', millrace.most('limit_key')), 'limit_key');
     end if;
-    if length(the_tenant) not between 1 and millrace.most('name') then
+    if millrace.is_no_tenant(the_tenant) then
         perform millrace.refuse(format('tenant must have 1 to %s characters', millrace.most('name')), 'tenant');
     end if;
     if the_conflict is null or the_conflict not in ('skip', 'replace', 'error') then
@@ -434,7 +434,7 @@ begin
          where g.priority between 0 and 9 and coalesce(g.max_attempts, 1) between 1 and 1000
            and coalesce(g.run_at not in ('infinity', '-infinity'), true)
            and (g.args is null or not g.args ? '$millrace' and pg_column_size(g.args) <= millrace.most('args'))
-           and coalesce(length(g.limit_key), 1) between 1 and millrace.most('limit_key') and coalesce(length(g.tenant), 1) between 1 and millrace.most('name')
+           and coalesce(length(g.limit_key), 1) between 1 and millrace.most('limit_key') and not coalesce(millrace.is_no_tenant(g.tenant), false)
            and (g.metadata is null or jsonb_typeof(g.metadata) = 'object' and pg_column_size(g.metadata) <= millrace.most('metadata'))
            and (g.options is null or g.options = '{}' or pg_column_size(g.options) <= millrace.most('options') and not g.options ?| array['after', 'fence', 'before', 'expires_at', 'unique_for', 'unique_scope', 'wake', 'version']
                                      and millrace.check_options(g.options) is not null)

@@ -57,7 +57,7 @@ begin
     if schedule_put.priority not between 0 and 9 then
         perform millrace.refuse(format('priority %s is out of range', schedule_put.priority), 'priority', 'Give 0 (first) to 9 (last); 4 is the default.');
     end if;
-    if length(schedule_put.tenant) not between 1 and 128 then
+    if millrace.is_no_tenant(schedule_put.tenant) then
         perform millrace.refuse('tenant must have 1 to 128 characters', 'tenant');
     end if;
     if schedule_put.catch_up is null or schedule_put.catch_up not in ('none', 'latest', 'all') then

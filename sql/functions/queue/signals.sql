@@ -52,7 +52,7 @@ begin
             'Let a job take them, or wait until they expire.', '53400', 'too_large');
     end if;
     insert into millrace.signal as s (name, key, id, payload, to_all, owner, tenant, anywhere, at, expires_at)
-    values (signal.name, signal.key, signal.id, given, signal.to_all, signal.caller, millrace.tenant_of(null, signal.caller), staff, t, t + signal.keep)
+    values (signal.name, signal.key, signal.id, given, signal.to_all, signal.caller, case when not staff then millrace.caller_tenant(signal.caller) end, staff, t, t + signal.keep)
         on conflict do nothing returning s.seq into mine;
     if mine is null then
         select s.key, s.payload, s.to_all into strict old from millrace.signal s where s.owner = signal.caller and s.name = signal.name and s.id = signal.id;

@@ -19,20 +19,27 @@ begin
         the_key), 'UTF8')), 1, 16);
 end $$;
 
--- A client's key. A key that was taken before clients had scopes of their own stays its holder's until it ends.
+-- A client's key. A key that was taken before clients had scopes of their own, or before a person's tenant had a form of its own, stays its
+-- holder's until it ends.
 create or replace function millrace.unique_hash_own(
     the_key text, the_kind text, the_queue text, the_tenant text, the_scope text, whose text, caller name
 ) returns bytea
 language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     before bytea := millrace.unique_hash(the_key, the_kind, the_queue, the_tenant, the_scope, null);
+    id text := millrace.tenant_digested(the_tenant);
+    held bytea;
 begin
-    if whose is not null and not exists (
-        select from millrace.unique_lock u join millrace.job j on j.id = u.job
-         where u.hash = before and not u.ended and j.owner = unique_hash_own.caller and j.tenant is not distinct from the_tenant) then
-        return millrace.unique_hash(the_key, the_kind, the_queue, the_tenant, the_scope, whose);
+    if whose is null then
+        return before;
     end if;
-    return before;
+    held := (
+        select u.hash from unnest(array[before, case when id <> the_tenant then
+                   millrace.unique_hash(the_key, the_kind, the_queue, id, the_scope, concat_ws(chr(31), unique_hash_own.caller, id)) end]) h
+          join millrace.unique_lock u on u.hash = h
+          join millrace.job j on j.id = u.job
+         where not u.ended and j.owner = unique_hash_own.caller and j.tenant is not distinct from the_tenant limit 1);
+    return coalesce(held, millrace.unique_hash(the_key, the_kind, the_queue, the_tenant, the_scope, whose));
 end $$;
 
 -- The job that holds the key now: the given one, or the one that came first. Waits for an open transaction that is taking the key.

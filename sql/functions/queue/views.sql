@@ -173,6 +173,7 @@ $$;
 create or replace function millrace.own_jobs(after bigint default null, page int default 50, caller millrace.caller_name default current_user) returns setof millrace.jobs
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    own text := millrace.caller_tenant(own_jobs.caller);
     one bigint;
 begin
     if page is null or page not between 1 and 500 then
@@ -181,7 +182,7 @@ begin
     for one in
         select j.id from millrace.job j
          where (own_jobs.after is null or j.id < own_jobs.after) and j.owner = own_jobs.caller
-           and (millrace.caller_tenant() is null or j.tenant = millrace.caller_tenant())
+           and millrace.is_within(j.tenant, own)
          order by j.id desc limit page
     loop
         return query select * from millrace.job(one);

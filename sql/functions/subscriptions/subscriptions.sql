@@ -106,7 +106,7 @@ $$;
 create or replace function millrace.subscription_backend(caller name) returns void
 language plpgsql stable as $$
 begin
-    if millrace.claims() is not null or not millrace.is_backend(subscription_backend.caller) then
+    if millrace.claims(subscription_backend.caller) is not null or not millrace.is_backend(subscription_backend.caller) then
         perform millrace.refuse('only a back end says this of subscriptions', 'actor', 'Call it from the app''s server, without claims.', '42501', 'permission');
     end if;
 end $$;
@@ -119,7 +119,7 @@ create or replace function millrace.subscription_set(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 declare
-    the_ref text := coalesce(subscription_set.ref, subscription_set.tenant, subscription_set.person);
+    the_ref text := coalesce(subscription_set.ref, subscription_set.tenant, millrace.personal_tenant(subscription_set.person));
     said text;
 begin
     perform millrace.subscription_backend(subscription_set.caller);
@@ -199,7 +199,7 @@ create or replace function millrace.subscription_mine(actor text default null, c
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
     me text := millrace.quest_actor(subscription_mine.actor, caller => subscription_mine.caller);
-    own text := coalesce(nullif(millrace.caller_tenant(), ''), me);
+    own text := coalesce(nullif(millrace.caller_tenant(subscription_mine.caller), ''), millrace.personal_tenant(me));
 begin
     return jsonb_build_object(
         'account', own,
@@ -348,20 +348,20 @@ declare
     gone bigint;
     n bigint;
 begin
-    perform from millrace.subscription s where s.account = subscriptions_erase_person.person or s.person = subscriptions_erase_person.person order by s.id for update;
+    perform from millrace.subscription s where s.account = millrace.personal_tenant(subscriptions_erase_person.person) or s.person = subscriptions_erase_person.person order by s.id for update;
     insert into millrace.subscription_erased (ref, at)
     select millrace.keyed_hash('subscription', s.store || ':' || s.ref), millrace.now()
-      from millrace.subscription s where s.account = subscriptions_erase_person.person on conflict do nothing;
+      from millrace.subscription s where s.account = millrace.personal_tenant(subscriptions_erase_person.person) on conflict do nothing;
     delete from millrace.event e using millrace.subscription s
-     where s.account = subscriptions_erase_person.person and e.subject = s.id::text and e.type = 'com.classnotes.subscription.changed';
-    delete from millrace.subscription s where s.account = subscriptions_erase_person.person;
+     where s.account = millrace.personal_tenant(subscriptions_erase_person.person) and e.subject = s.id::text and e.type = 'com.classnotes.subscription.changed';
+    delete from millrace.subscription s where s.account = millrace.personal_tenant(subscriptions_erase_person.person);
     get diagnostics gone = row_count;
     update millrace.subscription_event e set facts = e.facts - 'person'
       from millrace.subscription s where s.id = e.subscription and s.person = subscriptions_erase_person.person;
     update millrace.subscription s set person = null, notice_key = null where s.person = subscriptions_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.subscription_account a where a.account = subscriptions_erase_person.person;
-    delete from millrace.quota q where q.tenant = subscriptions_erase_person.person;
+    delete from millrace.subscription_account a where a.account = millrace.personal_tenant(subscriptions_erase_person.person);
+    delete from millrace.quota q where q.tenant = millrace.personal_tenant(subscriptions_erase_person.person);
     get diagnostics n = row_count;
     return gone + n;
 end $$;

@@ -1,5 +1,10 @@
 -- What a subscription is worth: its state by what the store said and by the clock, and the plan and the quotas of an account.
 
+-- Whose plan and quotas a subscription sets: the tenant's, else the person's own. As the table's column computes it.
+create or replace function millrace.subscription_account_of(the_tenant text, the_person text) returns text
+language sql immutable parallel safe
+return coalesce(the_tenant, millrace.personal_tenant(the_person));
+
 create or replace function millrace.subscription_has_rights(state text) returns boolean
 language sql immutable parallel safe as $$
     select state in ('trial', 'active', 'grace', 'cancelled')
@@ -90,7 +95,7 @@ begin
         s.tenant := the_tenant;
         s.is_linked := true;
     end if;
-    s.account := coalesce(s.tenant, s.person);
+    s.account := millrace.subscription_account_of(s.tenant, s.person);
     s.plan := coalesce((select m.plan from millrace.subscription_product m where m.store = s.store and m.product = s.product),
         (select x.name from millrace.subscription_plan x where s.store = 'manual' and x.name = s.product));
     select * into p from millrace.subscription_plan x where x.name = s.plan;

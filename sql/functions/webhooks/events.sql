@@ -23,7 +23,7 @@ begin
     if length(event_publish.subject) not between 1 and millrace.most('event_subject') or event_publish.subject ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the subject is empty, too long, or has control characters', 'subject', 'Give 1 to 1024 characters, or null.');
     end if;
-    if length(the_tenant) not between 1 and millrace.most('name') or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(the_tenant) or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if event_publish.data is null then

@@ -54,7 +54,7 @@ begin
     if webhook_add.mode is null or webhook_add.mode not in ('binary', 'structured', 'batch') then
         perform millrace.refuse('the mode is unknown', 'mode', 'Give binary, structured, or batch for a target that takes lists.');
     end if;
-    if length(webhook_add.tenant) not between 1 and 128 or webhook_add.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+    if millrace.is_no_tenant(webhook_add.tenant) or webhook_add.tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if webhook_add.sealed is not null and not millrace.is_sealed(webhook_add.sealed) then
@@ -233,7 +233,7 @@ create or replace function millrace.events_erase_person(person text) returns big
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     ids uuid[] := array(select e.id from millrace.event e
-                         where events_erase_person.person in (e.tenant, e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id'));
+                         where e.tenant = millrace.personal_tenant(events_erase_person.person) or events_erase_person.person in (e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id'));
 begin
     delete from millrace.webhook_delivery d where d.event = any (ids);
     delete from millrace.event_fresh f where f.id = any (ids);

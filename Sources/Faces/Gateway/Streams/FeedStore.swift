@@ -20,7 +20,7 @@ struct FeedStore: Sendable {
         try await connection.query(
             """
             select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson, f.at > now() - interval '1 min', f.person, f.tenant
-              from millrace.feed_new($1, $2) f order by f.seq
+              from millrace.feed_new($1, $2, true) f order by f.seq
             """, [.int8(position), .int4(Int32(Self.cursorPage))], deadline: .seconds(30)
         ) { row throws(PostgresError) in
             let (person, tenant) = (row.optionalString(8), row.optionalString(9))

@@ -50,7 +50,7 @@ package struct FeedStreams: Sendable {
         guard claimed == .null || claimed.text != nil else {
             throw ErrorAnswer(.permission, "the token's claim tenant is no text", field: "Authorization")
         }
-        let tenant = claimed.text.flatMap { $0.isEmpty ? nil : $0 } ?? caller.subject
+        let tenant = claimed.text.flatMap { $0.isEmpty ? nil : $0 } ?? "person:\(caller.subject)"
         return FeedFilter(person: caller.subject, tenant: tenant, topics: topics, ref: ref, lesson: lesson)
     }
 

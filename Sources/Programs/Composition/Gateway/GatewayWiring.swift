@@ -30,8 +30,28 @@ package struct GatewayWiring: Sendable {
         self.own = own
     }
 
+    /// Refuses a login that may not say who calls. If the database cannot be asked, the gateway starts, and answers 503 until it can.
+    package func checkLogin() async throws(Failure) {
+        let found = try? await own.withConnection { connection throws(PostgresError) in
+            try await GatewayTrust.look(on: connection)
+        }
+        guard let trust = found ?? nil else { return }
+        if let objection = trust.objection { throw Failure(.failed, objection.sentence, hint: objection.hint) }
+        if trust.isSuperuser {
+            service.log.warning(
+                "the gateway's login is a superuser: a hole in any function would be one in everything",
+                [("login", trust.login)])
+        }
+    }
+
     /// Until the listener is stopped, or its task is cancelled.
     package func run() async throws {
+        do {
+            try await checkLogin()
+        } catch {
+            service.log.error("the gateway does not start", [("reason", error.sentence), ("advice", error.hint ?? "")])
+            throw error
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await service.run() }
             group.addTask { await access.run() }

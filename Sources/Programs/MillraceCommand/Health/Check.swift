@@ -13,6 +13,7 @@ enum Subject: String, Sendable, CaseIterable {
     case schemaContents = "schema contents"
     case searchPaths = "search paths"
     case rightsOfOthers = "rights of others"
+    case claims = "claims of people"
     case openTransactions = "open transactions"
     case partitions
     case deadRows = "dead rows"

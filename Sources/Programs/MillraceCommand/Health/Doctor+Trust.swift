@@ -7,11 +7,12 @@ extension Doctor {
         let settings = invocation.settings
         let configured = [settings.clientRole, settings.workerRole, settings.adminRole]
         do throws(PostgresError) {
-            let (contents, rights) = try await connection.transaction { connection throws(PostgresError) in
+            let (contents, rights, claims) = try await connection.transaction { connection throws(PostgresError) in
                 try await SchemaContents.useOneSnapshot(on: connection)
                 return (
                     try await SchemaContents.look(on: connection),
-                    try await SchemaRights.look(configured: configured, on: connection)
+                    try await SchemaRights.look(configured: configured, on: connection),
+                    try await ClaimTrust.look(on: connection)
                 )
             }
             guard let contents else { return [] }
@@ -20,6 +21,7 @@ extension Doctor {
                 Check(subject: .schemaContents, result: Self.judge(contents)),
                 Check(subject: .searchPaths, result: Self.judgePaths(rights)),
                 Check(subject: .rightsOfOthers, result: Self.judge(rights)),
+                Check(subject: .claims, result: Self.judge(claims)),
             ]
         } catch {
             return [await look(.schemaContents) { () throws(PostgresError) in throw error }]
@@ -50,6 +52,24 @@ extension Doctor {
                 advice:
                     "run: millrace migrate; of functions that are not Millrace's: alter function … set search_path = pg_catalog, pg_temp"
             )
+    }
+
+    static func judge(_ claims: ClaimTrust) -> Check.Result {
+        if let login = claims.trusted.first(where: \.isSuperuser) {
+            return .warning(
+                "believed of \(login.name), a superuser",
+                advice: "give the gateway a login of its own in the role millrace_gateway; "
+                    + "then: select millrace.distrust_claims('\(login.name)')")
+        }
+        if let login = claims.unnamed.first {
+            return .warning(
+                "not believed of \(login.name), which has no rights of its own and may take on \(few(login.roles))",
+                advice: "if it is a gateway such as PostgREST's: select millrace.trust_claims('\(login.name)')")
+        }
+        guard !claims.trusted.isEmpty else { return .ok("believed of no login: no gateway calls for people") }
+        let others = claims.disbelieved.map { "\($0.name), which may take on \(few($0.roles))" }
+        return .ok(
+            "believed of \(few(claims.trusted.map(\.name)))" + (others.isEmpty ? "" : "; not of \(few(others))"))
     }
 
     static func judge(_ rights: SchemaRights) -> Check.Result {

@@ -43,6 +43,7 @@ extension Invocation {
         let hearing = NotificationHub(composer.direct ?? composer.database)
         let supervisor = composer.supervisor(name: "gateway", hearing: hearing)
         let gateway = try composer.gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version)
+        try await gateway.checkLogin()
         console.print("the gateway is at http://\(gateway.listener.address)/v1")
         Signals.onStop { _ in gateway.listener.stop() }
         try await withThrowingTaskGroup(of: Void.self) { group in

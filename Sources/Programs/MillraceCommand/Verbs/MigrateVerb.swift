@@ -68,13 +68,16 @@ extension Command {
                 let report = try await migrator.migrate(on: connection)
                 console.show([
                     "schema": .init(report.version), "applied": .init(report.applied),
+                    "notes": .init(report.notes),
                 ]) {
                     for name in report.applied { console.print("applied \(name)") }
                     console.print(
                         report.applied.isEmpty
                             ? "the schema is up to date (version \(report.version)); functions refreshed"
                             : "the schema is at version \(report.version)")
+                    for note in report.notes { console.print(note) }
                 }
+                for sentence in try await ClaimTrust.look(on: connection).warnings { console.warning(sentence) }
                 return .done
             } catch let refusal as Migrator.Failure where refusal.refusesSchema {
                 throw Failure(.schemaMismatch, refusal.description)

@@ -57,6 +57,7 @@ final class StreamWorld: Sendable {
         } catch {
             throw Failure("\(error)")
         }
+        try await connection.execute("select millrace.trust_claims(session_user)")
         await connection.close()
         var environment = invocation.environment
         environment["DATABASE_URL"] = cluster.url()

@@ -47,12 +47,15 @@ private struct HostileScenario: Sendable {
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
         let role = "hostile_\(UInt32.random(in: 1...UInt32.max))"
         try await make(role, on: connection)
+        // The calls set claims, as a gateway does.
+        let isNewlyTrusted = try await connection.truth("select millrace.trust_claims(session_user)")
         let result: Result<ExitCode, any Error>
         do {
             result = .success(try await play(as: role, on: connection))
         } catch {
             result = .failure(error)
         }
+        if isNewlyTrusted { try await connection.execute("select millrace.distrust_claims(session_user)") }
         try await connection.execute(
             "delete from millrace.setting where name = 'role_client' and value = $1", [.text(role)])
         try await connection.execute("delete from millrace.client_grant where role = $1", [.text(role)])

@@ -53,6 +53,7 @@ struct PeopleWorld {
             execute format('create role %I login noinherit', name || '_login');
             execute format('grant %I, %I to %I', name || '_gateway', name || '_server', name || '_login');
             perform millrace.grant_backend(name || '_server');
+            perform millrace.trust_claims(name || '_login');
             foreach role in array array[name || '_gateway', name || '_server'] loop
                 execute format('grant usage on schema millrace to %I', role);
                 for one in
