@@ -107,6 +107,8 @@ import Testing
         Acting(
             door: "webhook_remove", made: "(select id from millrace.webhook)", call: "millrace.webhook_remove('{}')"),
         Acting(door: "grant_backend", call: "millrace.grant_backend('ROLE')"),
+        Acting(door: "trust_claims", call: "millrace.trust_claims('ROLE')"),
+        Acting(door: "distrust_claims", call: "millrace.distrust_claims('ROLE')"),
         Acting(door: "revoke_backend", call: "millrace.revoke_backend('ROLE')"),
         Acting(door: "grant_enqueue", call: "millrace.grant_enqueue('ROLE', 'x')"),
         Acting(door: "revoke_enqueue", call: "millrace.revoke_enqueue('ROLE', 'x')"),

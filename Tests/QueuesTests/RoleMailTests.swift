@@ -41,7 +41,7 @@ import Testing
             let own = try await client.value("millrace.mail_send(array['a@b.example'], 's', 't')") ?? ""
             #expect(
                 try await owner.value("select sender || ' ' || tenant from millrace.mail where id = '\(own)'")
-                    == "u1 u1")
+                    == "u1 person:u1")
             let another = "select millrace.mail_send(array['a@b.example'], 's', 't', sender => 'u2')"
             #expect(try await client.refusal(of: another)?.sqlState == "42501")
             #expect(try await client.bool("select millrace.mail_cancel('\(own)')"))

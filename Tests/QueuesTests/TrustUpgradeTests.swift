@@ -1,8 +1,9 @@
 import Postgres
-import Queues
 import Schema
 import TestSupport
 import Testing
+
+@testable import Queues
 
 /// A database of before logins were trusted: people keep working, and each login whose claims go on to count, or no longer do, is named.
 @Suite struct TrustUpgradeTests {
@@ -33,6 +34,7 @@ import Testing
             select row_number() over (), (select id from millrace.kind where name = 'mine'), q.id, 17, now(), '{}', v.owner, v.tenant
               from (values ('ada', '\(names.client)'), ('acme', '\(names.client)'), ('eve', '\(names.client)'), ('shop', '\(names.app)')) v(tenant, owner)
               join millrace.queue q on q.tenant = v.tenant;
+            insert into millrace.ready (seq, job, queue, kind, lane) select j.id, j.id, j.queue, j.kind, j.lane from millrace.job j;
             insert into millrace.profile (person, changed_at) values ('ada', now()), ('bob', now());
             insert into millrace.family (family, zone, today, opened_at, next_rollover_at, due_at, created_at) values ('f', 'UTC', current_date, now(), now() + interval '1 day', now() + interval '1 day', now());
             insert into millrace.feed (at, topic, person, tenant, ref, change, data) values (now(), 'documents', 'bob', 'acme', 'r', 'created', '{}'), (now(), 'documents', 'ada', 'ada', 'r', 'created', '{}');
@@ -40,6 +42,7 @@ import Testing
             select t, n, 5, 'month', now(), 0, 0 from (values ('ada', 'pages'), ('acme', 'pages'), ('f', 'ai_tokens')) v(t, n);
             insert into millrace.sync_person (person, pushed_at) values ('ada', now())
             """)
+        try await SchemaContents.writeDown(on: connection)
     }
 
     private struct Names {

@@ -28,15 +28,15 @@ import Testing
             #expect(try await connection.int("select count(*) from millrace.event") == 1)
             try await connection.run("rollback")
             #expect(try await connection.int("select count(*) from millrace.event") == 0)
-            #expect(try await connection.pages("ada") == nil)
+            #expect(try await connection.pages("person:ada") == nil)
             #expect(try await connection.value(tell) == "new")
             #expect(try await connection.state() == "active pro ada")
-            #expect(try await connection.pages("ada") == "1000")
+            #expect(try await connection.pages("person:ada") == "1000")
             #expect(
                 try await connection.value(
                     "select type || ' ' || (data ->> 'plan') || ' ' || (data ->> 'state') || ' ' || tenant from millrace.event"
                 )
-                    == "com.classnotes.subscription.changed pro active ada")
+                    == "com.classnotes.subscription.changed pro active person:ada")
             #expect(
                 try await connection.value("select topic || ' ' || change from millrace.feed_mine(actor => 'ada')")
                     == "subscriptions active")
@@ -52,17 +52,17 @@ import Testing
                 "test.tell('subscription_stripe', array[test.stripe(1, 'created', 'active', 0, 2)], 's', 'ada')")
             try await Self.advance("2 days", connection)
             #expect(try await connection.state() == "grace pro ada")
-            #expect(try await connection.pages("ada") == "1000")
+            #expect(try await connection.pages("person:ada") == "1000")
             #expect(
                 try await connection.column("select kind from millrace.notice where status = 'pending'")
                     == ["subscription.unpaid"])
             try await Self.advance("3 days", connection)
             #expect(try await connection.state() == "expired pro ada")
-            #expect(try await connection.pages("ada") == "10")
+            #expect(try await connection.pages("person:ada") == "10")
             _ = try await connection.value(
                 "test.tell('subscription_stripe', array[test.stripe(2, 'updated', 'active', 60, 32)], 's', 'ada')")
             #expect(try await connection.state() == "active pro ada")
-            #expect(try await connection.pages("ada") == "1000")
+            #expect(try await connection.pages("person:ada") == "1000")
             #expect(
                 try await connection.column(
                     "select (data #>> '{before,state}') || '>' || (data ->> 'state') from millrace.event where data #> '{before,state}' is not null order by at"
@@ -107,7 +107,7 @@ import Testing
             // The first transaction, which was refunded, is not in force again because the second is.
             _ = try await connection.value("test.tell('subscription_apple', array[\(late)], 's', 'ada')")
             #expect(try await connection.state() == "revoked pro ada")
-            #expect(try await connection.pages("ada") == "10")
+            #expect(try await connection.pages("person:ada") == "10")
             _ = try await connection.value(
                 "test.tell('subscription_apple', array[test.apple(5, 'REFUND_REVERSED', null, 1, 400, 't2', 60, 1)], 's', 'ada')"
             )
@@ -121,13 +121,13 @@ import Testing
                 """
                 select millrace.subscription_set('pro', person => 'ada'), millrace.subscription_set('team', person => 'ada', ref => 'gift');
                 """)
-            #expect(try await connection.pages("ada") == "5000")
-            try await connection.run("select millrace.quota_set('ada', 'pages', 7)")
+            #expect(try await connection.pages("person:ada") == "5000")
+            try await connection.run("select millrace.quota_set('person:ada', 'pages', 7)")
             try await connection.run(
                 "select millrace.subscription_set('team', person => 'ada', ref => 'gift', status => 'ended')")
-            #expect(try await connection.pages("ada") == "7")
-            try await connection.run("select millrace.quota_set('ada', 'pages', null)")
-            #expect(try await connection.pages("ada") == "1000")
+            #expect(try await connection.pages("person:ada") == "7")
+            try await connection.run("select millrace.quota_set('person:ada', 'pages', null)")
+            #expect(try await connection.pages("person:ada") == "1000")
         }
     }
 
@@ -138,13 +138,14 @@ import Testing
             let warnings =
                 "select (data ->> 'used') || ' of ' || (data ->> 'limit') from millrace.event where type = 'com.classnotes.quota.warning' order by at"
             try await connection.run(
-                "select millrace.subscription_set('team', person => 'ada'), millrace.quota_use('ada', 'pages', 900)")
+                "select millrace.subscription_set('team', person => 'ada'), millrace.quota_use('person:ada', 'pages', 900)"
+            )
             #expect(try await connection.column(warnings).isEmpty)
             try await connection.run("select millrace.subscription_set('pro', person => 'ada')")
             #expect(try await connection.column(warnings) == ["900 of 1000"])
-            #expect(try await connection.value("millrace.quota_use('ada', 'pages', 100)") == "true")
+            #expect(try await connection.value("millrace.quota_use('person:ada', 'pages', 100)") == "true")
             #expect(try await connection.column(warnings) == ["900 of 1000", "1000 of 1000"])
-            #expect(try await connection.value("millrace.quota_use('ada', 'pages', 1)") == "false")
+            #expect(try await connection.value("millrace.quota_use('person:ada', 'pages', 1)") == "false")
         }
     }
 
@@ -179,7 +180,7 @@ import Testing
             _ = try await connection.value(
                 "test.tell('subscription_stripe', array[test.stripe(1, 'created', 'active', 0, 30)], 's', 'ada')")
             #expect(try await connection.pages("school") == "1000")
-            #expect(try await connection.pages("ada") == nil)
+            #expect(try await connection.pages("person:ada") == nil)
             #expect(try await connection.value("millrace.subscription_link('stripe', 's', 'ada', 'club')") == "true")
             #expect(try await connection.value("millrace.subscription_link('stripe', 's', 'ada', 'club')") == "false")
             #expect(try await connection.pages("school") == "10")
@@ -198,7 +199,8 @@ import Testing
             for table in ["subscription_account", "quota", "notice", "feed"] {
                 let column = table == "subscription_account" ? "account" : table == "quota" ? "tenant" : "person"
                 #expect(
-                    try await connection.int("select count(*) from millrace.\(table) where \(column) = 'ada'") == 0,
+                    try await connection.int(
+                        "select count(*) from millrace.\(table) where \(column) in ('ada', 'person:ada')") == 0,
                     "\(table)")
             }
             #expect(

@@ -53,6 +53,60 @@ import Testing
         #expect(given == [1: 100, 2: 100, 3: 300])
     }
 
+    /// A queue whose jobs start two at a time, however many of them wait.
+    @Test func `a bounded queue's room is there once, and not once for each line`() {
+        var plan = ClaimPlan()
+        let many = Dictionary(uniqueKeysWithValues: (Int32(1)...40).map { ($0, FairShares.Line(main: 1, weight: 1)) })
+        var floors = Floors()
+        for line in many.keys { floors.hint(Lane(queue: line, priority: 4, line: .normal)) }
+        for room in [2, 1, 3] {
+            let ranges = plan.ranges(
+                floors: floors, queues: many.keys.sorted(), lines: many, room: [1: room], wanted: 100,
+                allowance: .init(suspects: 16, lone: true), hurried: true)
+            #expect(ranges.filter { floors.isLive($0.lane) }.reduce(0) { $0 + Int($1.limit) } == room)
+        }
+        // Nothing came of them: others hold work, so the next claim follows at once.
+        let follows = [plan.went(brought: 0, heldBack: false), plan.went(brought: 3, heldBack: false)]
+        #expect(follows == [true, false])
+    }
+
+    @Test func `newcomers with one job come next in a bounded queue, whatever others have waiting`() {
+        var plan = ClaimPlan()
+        let lines = Dictionary(uniqueKeysWithValues: (Int32(1)...34).map { ($0, FairShares.Line(main: 1, weight: 1)) })
+        var holding = Dictionary(uniqueKeysWithValues: (Int32(1)...22).map { ($0, 24) })
+        var order: [Int32] = []
+        func claim() {
+            var floors = Floors()
+            for (line, jobs) in holding where jobs > 0 { floors.hint(Lane(queue: line, priority: 4, line: .normal)) }
+            let ranges = plan.ranges(
+                floors: floors, queues: lines.keys.sorted(), lines: lines, room: [1: 2], wanted: 100,
+                allowance: .init(suspects: 16, lone: true), hurried: true)
+            var places: [QueuePosition] = []
+            for range in ranges where range.lane.code == Lane(queue: 1, priority: 4, line: .normal).code {
+                let most = min(Int(range.limit), holding[range.lane.queue] ?? 0)
+                holding[range.lane.queue]? -= most
+                places += Array(repeating: QueuePosition(lane: range.lane, seq: 1), count: most)
+            }
+            order += places.map(\.lane.queue)
+            plan.given(places, lines: lines)
+        }
+        for _ in 0..<60 { claim() }
+        #expect(order.count == 120, "two jobs a claim, and no more")
+        let before = order.count
+        for line in Int32(23)...34 { holding[line] = 1 }
+        for _ in 0..<20 { claim() }
+        #expect(Set(order[before...].prefix(24)).isSuperset(of: 23...34), "\(order[before...].prefix(24))")
+    }
+
+    @Test func `what was handed back without a start counts for nobody's share`() {
+        var plan = ClaimPlan()
+        let first = Lane(queue: 1, priority: 4, line: .normal)
+        plan.given(Array(repeating: QueuePosition(lane: first, seq: 1), count: 100), lines: Self.lines)
+        plan.returned([1: 100], lines: Self.lines)
+        let given = Self.claims(10, wanted: 1, holding: [1: 1000, 2: 1000], plan: &plan)
+        #expect(given == [1: 5, 2: 5])
+    }
+
     @Test func `a line that was empty does not save up for later`() {
         var plan = ClaimPlan()
         _ = Self.claims(100, wanted: 10, holding: [1: 1_000_000], plan: &plan)

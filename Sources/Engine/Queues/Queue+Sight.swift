@@ -66,6 +66,14 @@ package struct PinRow: Sendable {
     package var user: String?
     package var state: String?
     package var age: Double
+
+    /// It does nothing between its statements, and its program may have forgotten it.
+    package var isIdle: Bool { state?.hasPrefix("idle in transaction") == true }
+    /// Somebody should look at it: a statement may take a quarter of an hour, a pause between two may not.
+    package var isTooOld: Bool { age > (isIdle ? 60 : 900) }
+    package var owner: String {
+        [application, user].compactMap { $0?.isEmpty == false ? $0 : nil }.joined(separator: ", ")
+    }
 }
 
 package struct SizeRow: Sendable {

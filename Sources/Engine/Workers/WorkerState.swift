@@ -43,6 +43,8 @@ package struct WorkerState: Sendable {
     /// How many had been taken, and how many waited, at the last look for hoarded ones.
     private var taken = 0
     private var seen = (taken: 0, waiting: 0)
+    /// Claimed and handed back without a start, by line, since the claims were last told.
+    private var returned: [Int32: Int] = [:]
     private var suspects = 0
     private var lone = 0
     var tallies: [TallyKey: RunTally] = [:]
@@ -274,8 +276,14 @@ package struct WorkerState: Sendable {
     private mutating func release(_ jobs: ArraySlice<Claimed>) {
         for job in jobs {
             leave(job)
+            returned[job.lane.queue, default: 0] += 1
             if leases[job.number] != nil { pending.append(Ended(job: job, outcome: .released, wait: .zero)) }
         }
+    }
+
+    package mutating func takeReturned() -> [Int32: Int] {
+        defer { returned = [:] }
+        return returned
     }
 
     /// What was claimed ahead for a pace that has not lasted goes back, so that others may start it: not all that waited at the last look

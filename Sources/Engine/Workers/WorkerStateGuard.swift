@@ -48,6 +48,7 @@ final class WorkerStateGuard: Sendable {
     var runs: [Run] { state.withLock { $0.jobs.running } }
     var leaseNumbers: Set<Int64> { state.withLock { $0.jobs.leaseNumbers } }
     var allowance: ClaimPlan.Allowance { state.withLock { $0.jobs.allowance } }
+    func takeReturned() -> [Int32: Int] { state.withLock { $0.jobs.takeReturned() } }
     var roomPerQueue: [Int32: Int] { state.withLock { $0.jobs.room } }
 
     /// The database may hold leases for us that we do not know: the claim loop gives them back before it claims again.

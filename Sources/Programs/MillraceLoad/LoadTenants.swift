@@ -13,10 +13,14 @@ extension Command {
         summary: "Measure how soon a tenant's job starts beside another tenant with a million waiting",
         discussion: """
             Enqueues jobs of 5 ms for one tenant, many more than can be done, runs a worker of this process, and enqueues jobs for \
-            another tenant one at a time; measures from the call of enqueue to the start of the handler. Needs a database of its \
-            own and about 1 GB of disk.
+            another tenant one at a time; measures from the call of enqueue to the start of the handler. The second part has slow \
+            jobs of many tenants in a queue that runs two at once, and tenants that come with one job each. Needs a database of \
+            its own and about 1 GB of disk.
             """,
         flags: [
+            .single(
+                "part", "NAME", .choice(["large", "newcomers"]), environment: .none,
+                help: "Only this part."),
             .single(
                 "waiting", "N", .integer(1000...50_000_000), environment: .none, fallback: "1000000",
                 help: "Jobs of the large tenant."),
@@ -29,7 +33,20 @@ extension Command {
         examples: [Example("millrace load tenants", "a million against one")]
     ) { invocation in
         do {
-            return try await TenantsScenario(invocation: invocation).run()
+            let part = invocation.parsed.string("part")
+            var bars: [Bar] = []
+            var figures: [(String, JSONValue)] = []
+            if part != "newcomers" {
+                let (more, numbers) = try await TenantsScenario(invocation: invocation).measured()
+                bars += more
+                figures += numbers
+            }
+            if part != "large" {
+                let (more, numbers) = try await NewcomersScenario(invocation: invocation).measured()
+                bars += more
+                figures += numbers
+            }
+            return invocation.report("tenants", bars, figures: figures)
         } catch let error as PostgresError {
             throw DatabaseFailure(error)
         }
@@ -46,7 +63,7 @@ private struct TenantsScenario: Sendable {
         func time(of n: Int) -> ContinuousClock.Instant? { times.withLock { $0[n] } }
     }
 
-    func run() async throws -> ExitCode {
+    func measured() async throws -> (bars: [Bar], figures: [(String, JSONValue)]) {
         let waiting = invocation.parsed.integer("waiting") ?? 1_000_000
         let tries = invocation.parsed.integer("tries") ?? 100
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
@@ -98,8 +115,7 @@ private struct TenantsScenario: Sendable {
         _ = try await running.value
         await connection.close()
         waits.sort()
-        return invocation.report(
-            "tenants",
+        return (
             [
                 .atMost(
                     "call of enqueue → start beside \(Humane.count(waiting)) of another, median", 100,
@@ -108,9 +124,10 @@ private struct TenantsScenario: Sendable {
                     "jobs of the other still waiting at the end (10,000 is where counting stops)", 1,
                     measured: Double(others), unit: ""),
             ],
-            figures: [
+            [
                 ("waiting", .init(waiting)), ("tries", .init(tries)), ("p50_ms", .double(percentile(waits, 0.5))),
                 ("p99_ms", .double(percentile(waits, 0.99))), ("max_ms", .double(waits.last ?? .nan)),
-            ])
+            ]
+        )
     }
 }

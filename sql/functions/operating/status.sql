@@ -36,14 +36,15 @@ begin
      group by k.name order by 2 desc, 1;
 end $$;
 
--- The oldest transaction that keeps old row versions alive, and whose it is.
+-- The transactions that keep old row versions alive longest, and whose they are. One that waits between two statements has no snapshot; it keeps
+-- them by its number, if it has written anything.
 create or replace function millrace.pins()
 returns table (pid int, application text, usename text, state text, age_s float8)
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     select a.pid, a.application_name, a.usename::text, a.state, extract(epoch from clock_timestamp() - a.xact_start)::float8
       from pg_stat_activity a
-     where a.backend_xmin is not null and a.pid <> pg_backend_pid() and a.xact_start is not null and a.datname = current_database()
-     order by age(a.backend_xmin) desc limit 3
+     where coalesce(a.backend_xmin, a.backend_xid) is not null and a.pid <> pg_backend_pid() and a.xact_start is not null and a.datname = current_database()
+     order by greatest(age(a.backend_xmin), age(a.backend_xid)) desc limit 3
 $$;
 
 create or replace function millrace.sizes()

@@ -23,6 +23,8 @@ package struct ClaimPlan: Sendable {
     /// The next claim visits all lanes: the last one was held back by limits, or was the second partial claim in a row without a
     /// job.
     private var goesWhole = false
+    /// Lanes that hold work were left out, because others had used up the room of their queue.
+    private var isTight = false
     /// The last partial claim: whether it was for jobs with limits, and whether it brought no job.
     private var last: (isLimited: Bool, wasVain: Bool)?
 
@@ -52,11 +54,18 @@ package struct ClaimPlan: Sendable {
         let lone = ordered.first { $0.line == .lone }
         let suspect = hasLone ? nil : ordered.first { $0.line == .suspect }
         var ranges: [ClaimRange] = []
+        // A queue with a bound has that room once, and not once for each of its lines: what is claimed beyond it could not start.
+        var left = room
+        isTight = false
         for lane in ordered.prefix(Self.mostLanes) {
             let main = lines[lane.queue]?.main ?? lane.queue
-            var limit = min(wanted, room[main] ?? wanted)
+            let isLive = floors.isLive(lane)
+            var limit = min(wanted, left[main] ?? wanted)
+            if limit == 0, isLive, room[main] ?? 0 > 0 { isTight = true }
+            // What is only probed is empty as a rule. It may take a job, and takes no room from what is known.
+            if !isLive, left[main] != nil { limit = min(limit, 1) }
             if let weight = lines[lane.queue]?.weight, let all = portion[Group(lane, main: main)], limit > 0 {
-                let sum = floors.isLive(lane) ? all : all + weight
+                let sum = isLive ? all : all + weight
                 limit = max(1, Int((Double(limit) * weight / sum).rounded(.up)))
             }
             if let few = narrow[lane.queue] { limit = min(limit, few) }
@@ -66,6 +75,7 @@ package struct ClaimPlan: Sendable {
             case .lone: limit = lane == lone && allowance.lone ? min(limit, 1) : 0
             }
             guard limit > 0 else { continue }
+            if isLive, let more = left[main] { left[main] = more - limit }
             if let sweep = floors.pendingSweep(of: lane) {
                 ranges.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: Int32(limit)))
                 if lane.line == .lone || lane.line == .suspect { continue }  // one range, or the limit counts twice
@@ -123,6 +133,8 @@ package struct ClaimPlan: Sendable {
     /// no job.
     package mutating func went(brought: Int, heldBack: Bool) -> Bool {
         defer { isPart = false }
+        // Each such claim shows that a lane is empty, so there are not many of them.
+        if isTight && brought == 0 { return true }
         let isVain = isPart && brought == 0
         goesWhole = heldBack || (isVain && last?.wasVain ?? false)
         last?.wasVain = isVain
@@ -136,6 +148,11 @@ package struct ClaimPlan: Sendable {
         var counts: [Int32: Int] = [:]
         for place in places { counts[place.lane.queue, default: 0] += 1 }
         shares.given(counts, lines: lines)
+    }
+
+    /// These jobs were claimed and handed back without a start: they count for nobody's share.
+    package mutating func returned(_ counts: [Int32: Int], lines: [Int32: FairShares.Line]) {
+        if !counts.isEmpty { shares.returned(counts, lines: lines) }
     }
 
     /// The lanes in order, at least as many as one claim visits, and whether anything waits in a lone line. They are ordered by

@@ -164,6 +164,7 @@ actor Claiming: SharingPart {
             return floors
         }
         claims.kindTurn = kindTurn
+        claims.plan.returned(state.takeReturned(), lines: table.lines)
         let isLasting = !links.claim.isReplaced(within: Self.strictness) && !link.isReplaced(within: Self.strictness)
         if !claims.pace.careful, news.filled.isEmpty,
             let range = claims.plan.pickUp(

@@ -24,6 +24,14 @@ package struct FairShares: Sendable {
         max(clocks[queue] ?? 0, fronts[line.main] ?? 0)
     }
 
+    /// Of what a line was given, this number of jobs did not start.
+    mutating func returned(_ counts: [Int32: Int], lines: [Int32: Line]) {
+        for (queue, count) in counts {
+            guard let line = lines[queue], let clock = clocks[queue] else { continue }
+            clocks[queue] = max(0, clock - Double(count) / line.weight)
+        }
+    }
+
     /// One claim gave each of these lines this number of jobs.
     mutating func given(_ counts: [Int32: Int], lines: [Int32: Line]) {
         var starts: [Int32: Double] = [:]

@@ -246,11 +246,12 @@ extension StatusReport {
                 "the gateway \(last.name) has said nothing for \(Humane.duration(.seconds(last.silence)))"
                     + (silent.count == gateways.value?.count ? ", and no other serves apps" : ""))
         }
-        if let pin = pins.value?.max(by: { $0.age < $1.age }), pin.age > 900 {
+        if let pin = pins.value?.filter(\.isTooOld).max(by: { $0.age < $1.age }) {
             say(
                 .openTransaction, .degraded,
-                "a transaction has been open for \(Humane.duration(.seconds(pin.age))) (pid \(pin.pid)) and keeps old row versions"
-            )
+                "a transaction of \(pin.owner) (pid \(pin.pid)) has been open for \(Humane.duration(.seconds(pin.age)))"
+                    + "\(pin.isIdle ? ", is idle" : "") and keeps old row versions",
+                command: "psql -c 'select pg_terminate_backend(\(pin.pid))'")
         }
         if let strays = partitions.value?.strays, strays > 0 {
             say(.strayHistory, .degraded, "\(Humane.count(strays)) rows of history lie in a default partition")

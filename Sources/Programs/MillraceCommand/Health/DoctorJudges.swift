@@ -174,9 +174,11 @@ extension Doctor {
     }
 
     static func judge(_ pins: [PinRow]) -> Check.Result {
-        guard let pin = pins.max(by: { $0.age < $1.age }) else { return .ok("none") }
-        let what = "\(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.application ?? "?")"
-        guard pin.age > 900 else { return .ok("the oldest: \(what)") }
+        guard let pin = pins.filter(\.isTooOld).max(by: { $0.age < $1.age }) ?? pins.max(by: { $0.age < $1.age }) else {
+            return .ok("none")
+        }
+        let what = "\(Humane.duration(.seconds(pin.age))), pid \(pin.pid), \(pin.owner)\(pin.isIdle ? ", idle" : "")"
+        guard pin.isTooOld else { return .ok("the oldest: \(what)") }
         return .warning(
             "the oldest: \(what); it keeps old row versions", advice: "end it: select pg_terminate_backend(\(pin.pid))")
     }
