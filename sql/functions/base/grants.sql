@@ -77,6 +77,16 @@ declare
         'operation_preview', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation', 'operation_list', 'operation_items',
         'job_priority', 'audit_list', 'audit_keep', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage', 'sample_at', 'fleet_events', 'versions_seen', 'versions_compare', 'changes', 'versions_promote', 'versions_drain', 'versions_rollback', 'versions_release'];
 begin
+    -- No call is worth compiling its plan, and a plan that was told to avoid something has a cost that asks for it. Here for all doors at once, because
+    -- one that is forgotten takes seconds where others take milliseconds.
+    for one in
+        select p.oid::regprocedure as signature from pg_proc p
+         where p.pronamespace = 'millrace'::regnamespace and p.prosecdef
+           and exists (select from unnest(p.proconfig) c where starts_with(c, 'search_path='))
+           and not exists (select from unnest(p.proconfig) c where starts_with(c, 'jit='))
+    loop
+        execute format('alter function %s set jit = off', one.signature);
+    end loop;
     -- Before its first grant: the owner must not have the right only because it is the owner.
     if (select p.proacl is null from pg_proc p where p.oid = 'millrace.right_claims()'::regprocedure) then
         execute 'revoke execute on function millrace.right_claims() from public, current_user';
