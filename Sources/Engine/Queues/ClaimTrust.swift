@@ -57,12 +57,10 @@ package struct ClaimTrust: Sendable, Equatable {
                      where not c.rolcanlogin and d.proname = 'check_in' and s.proname = 'right_staff'
                        and pg_catalog.has_function_privilege(c.oid, d.oid, 'execute') and not pg_catalog.has_function_privilege(c.oid, s.oid, 'execute')
                 ), logins as (
-                    select l.*, exists (
-                               select from doors d cross join lateral pg_catalog.aclexplode(d.proacl) a join pg_catalog.pg_roles g on g.oid = a.grantee
-                                where d.proname = 'right_claims'
-                                  and (a.grantee = l.oid or (not g.rolcanlogin and not l.rolsuper and pg_catalog.pg_has_role(l.oid, g.oid, 'usage')))) as trusted,
+                    select l.*, pg_catalog.has_function_privilege(l.oid, d.oid, 'execute')
+                               and (not l.rolsuper or exists (select from pg_catalog.aclexplode(d.proacl) a where a.grantee = l.oid)) as trusted,
                            array(select c.rolname::text from groups c where not l.rolsuper and pg_catalog.pg_has_role(l.oid, c.oid, 'member') order by 1) as roles
-                      from pg_catalog.pg_roles l where l.rolcanlogin
+                      from pg_catalog.pg_roles l, doors d where l.rolcanlogin and d.proname = 'right_claims'
                 )
                 select l.rolname::text, l.trusted, l.rolsuper, l.rolinherit, l.roles from logins l
                  where l.trusted or l.roles <> '{}' order by l.rolname

@@ -88,33 +88,43 @@ begin
     return true;
 end $$;
 
--- Whether a login is trusted to check who a person is: a gateway's, or PostgREST's. It must have the right itself, or through a group such as
--- millrace_gateway. What follows from being a superuser, or the owner, does not count: their sessions also run what others wrote, for instance
--- the index expressions of a table that they vacuum.
+-- Whether a login is trusted to check who a person is: a gateway's, or PostgREST's. It has the right by name or through a role such as
+-- millrace_gateway; the owner has none by itself (see grants.sql). That a superuser may do everything does not count, unless it is named: its
+-- sessions also run what others wrote, for instance the index expressions of a table that it vacuums.
 create or replace function millrace.is_trusted(the_login name) returns boolean
-language sql stable as $$
-    select exists (
-        select from pg_proc p cross join lateral aclexplode(p.proacl) a join pg_roles g on g.oid = a.grantee join pg_roles l on l.rolname = the_login
-         where p.oid = 'millrace.right_claims()'::regprocedure
-           and (a.grantee = l.oid or (not g.rolcanlogin and not l.rolsuper and pg_has_role(l.oid, g.oid, 'usage'))))
-$$;
+language plpgsql stable as $$
+begin
+    if not coalesce(has_function_privilege(to_regrole(quote_ident(the_login))::oid, 'millrace.right_claims()'::regprocedure, 'execute'), false) then
+        return false;
+    end if;
+    return not (select r.rolsuper from pg_roles r where r.rolname = the_login)
+        or exists (select from pg_proc p cross join lateral aclexplode(p.proacl) a
+                    where p.oid = 'millrace.right_claims()'::regprocedure and a.grantee = to_regrole(quote_ident(the_login))::oid);
+end $$;
 
 -- Whether the claims of this session say who the person is. They do for a back end, which may name any person anyway. Otherwise the login of the
 -- session must be trusted, and the role must be one that nobody logs in as: a login could set any claims, in its own name and in that of every
 -- role that it may take on.
 create or replace function millrace.claims_count(caller name) returns boolean
-language sql stable as $$
-    select millrace.is_backend(caller) or (
-        not coalesce((select r.rolcanlogin from pg_roles r where r.rolname = caller), true) and millrace.is_trusted(session_user))
-$$;
+language plpgsql stable as $$
+begin
+    if coalesce((select r.rolcanlogin from pg_roles r where r.rolname = caller), true) then
+        return millrace.is_backend(caller);
+    end if;
+    return millrace.is_trusted(session_user) or millrace.is_backend(caller);
+end $$;
 
 -- Whether a trusted login takes this role on, to carry the claims of people: then rows of this role are people's.
 create or replace function millrace.is_carrier(the_role name) returns boolean
-language sql stable as $$
-    select exists (
-        select from pg_roles c join pg_roles l on l.rolcanlogin and not l.rolsuper
-         where c.rolname = the_role and not c.rolcanlogin and pg_has_role(l.oid, c.oid, 'member') and millrace.is_trusted(l.rolname))
-$$;
+language plpgsql stable as $$
+begin
+    if coalesce((select r.rolcanlogin from pg_roles r where r.rolname = the_role), true) then
+        return false;                                     -- most callers; the rest looks at every login
+    end if;
+    return exists (
+        select from pg_roles l
+         where l.rolcanlogin and not l.rolsuper and pg_has_role(l.oid, to_regrole(quote_ident(the_role))::oid, 'member') and millrace.is_trusted(l.rolname));
+end $$;
 
 -- Says once that a login checks who a person is, before it takes on a role for that person and sets request.jwt.claims.
 create or replace function millrace.trust_claims(the_login text, caller millrace.caller_name default current_user) returns boolean
@@ -227,7 +237,7 @@ declare
     claims jsonb := millrace.claims(caller);
 begin
     if claims is null then
-        return case when not millrace.is_backend(caller) and millrace.is_carrier(caller) then '' end;
+        return case when millrace.is_carrier(caller) and not millrace.is_backend(caller) then '' end;
     end if;
     return coalesce(nullif(claims ->> 'tenant', ''), millrace.personal_tenant(nullif(claims ->> 'sub', '')), '');
 end $$;

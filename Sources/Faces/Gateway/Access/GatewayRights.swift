@@ -24,12 +24,10 @@ package struct GatewayTrust: Sendable {
     package static func look(on connection: Connection) async throws(PostgresError) -> GatewayTrust? {
         try await connection.query(
             """
-            select l.rolname::text, l.rolsuper, exists (
-                       select from pg_catalog.pg_proc p cross join lateral pg_catalog.aclexplode(p.proacl) a
-                         join pg_catalog.pg_roles g on g.oid = a.grantee
-                        where p.pronamespace = pg_catalog.to_regnamespace('millrace') and p.proname = 'right_claims'
-                          and (a.grantee = l.oid or (not g.rolcanlogin and not l.rolsuper and pg_catalog.pg_has_role(l.oid, g.oid, 'usage'))))
-              from pg_catalog.pg_roles l where l.rolname = session_user
+            select l.rolname::text, l.rolsuper, pg_catalog.has_function_privilege(l.oid, p.oid, 'execute')
+                       and (not l.rolsuper or exists (select from pg_catalog.aclexplode(p.proacl) a where a.grantee = l.oid))
+              from pg_catalog.pg_roles l, pg_catalog.pg_proc p
+             where l.rolname = session_user and p.pronamespace = pg_catalog.to_regnamespace('millrace') and p.proname = 'right_claims'
             """
         ) { row throws(PostgresError) in
             GatewayTrust(login: try row.string(0), isSuperuser: try row.bool(1), isTrusted: try row.bool(2))
