@@ -466,7 +466,7 @@ let package = Package(
             dependencies: [
                 "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings", "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
-                "Postgres", "Queues",
+                "Blobs", "Postgres", "Queues",
                 "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),

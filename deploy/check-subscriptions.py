@@ -185,6 +185,8 @@ def send_apple(place, url):
     made = list(notifications())
     first = made[0]
     say("Apple, another app", whole({**first, "data": {**first["data"], "bundleId": "com.example.other"}}))
+    say("Apple, another app of the store", whole({**first, "data": {**first["data"], "appAppleId": 42}}))
+    say("Apple, no app of the store", whole({**first, "data": {k: v for k, v in first["data"].items() if k != "appAppleId"}}))
     say("Apple, another environment", whole({**first, "data": {**first["data"], "environment": "Sandbox"}}))
     for what, marks in [("another root", {}), ("no mark of the leaf", {"leaf_mark": None}), ("no mark of the intermediate", {"middle_mark": None})]:
         key, ders = chain(**marks)

@@ -82,6 +82,7 @@ package enum Schema {
         Script(name: "073_refused_messages", bytes: Embedded._073_refused_messages),
         Script(name: "074_ai_batches", bytes: Embedded._074_ai_batches),
         Script(name: "075_trusted_logins", bytes: Embedded._075_trusted_logins),
+        Script(name: "076_own_bounds", bytes: Embedded._076_own_bounds),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -195,6 +196,7 @@ package enum Schema {
         Script(name: "ai_ask", bytes: Embedded.ai_ask),
         Script(name: "ai_run", bytes: Embedded.ai_run),
         Script(name: "ai_batches", bytes: Embedded.ai_batches),
+        Script(name: "ai_leftovers", bytes: Embedded.ai_leftovers),
         Script(name: "ai_read", bytes: Embedded.ai_read),
         Script(name: "ai_uses", bytes: Embedded.ai_uses),
         Script(name: "ai_troubles", bytes: Embedded.ai_troubles),

@@ -1,5 +1,7 @@
+import Fakes
 import Postgres
 import TestSupport
+import Testing
 
 extension AIBench {
     /// The first provider has batches, and is the one of this format.
@@ -27,6 +29,23 @@ extension AIBench {
         try await connection.run(
             "select millrace.reschedule(id, now()) from millrace.jobs where state in ('scheduled', 'retrying') and kind = 'ai.batch'"
         )
+    }
+
+    /// What could not be deleted at the provider is tried again now.
+    func forgetAgain() async throws {
+        try await connection.run(
+            """
+            update millrace.ai_leftover set due_at = now() where due_at > now();
+            select millrace.ai_forget_enqueue(l.provider) from (select distinct provider from millrace.ai_leftover where due_at is not null) l
+            """)
+    }
+
+    /// Nothing is left to delete, and nothing is there.
+    func forgotten() async throws {
+        try await eventually("all was deleted; the provider has \(fake.batches.kept)") {
+            try await connection.int("select count(*) from millrace.ai_leftover") == 0
+        }
+        #expect(fake.batches.kept == [])
     }
 
     func count(_ condition: String) async throws -> Int {

@@ -90,7 +90,11 @@ struct AIBench: Sendable {
                 Handler(
                     kind: "ai.batch", queue: "ai",
                     retries: RetryPolicy(attempts: 4, base: .milliseconds(1), cap: .milliseconds(2))
-                ) { args, context in try await service.runBatch(args, context) }
+                ) { args, context in try await service.runBatch(args, context) },
+                Handler(
+                    kind: "ai.forget", queue: "ai",
+                    retries: RetryPolicy(attempts: 4, base: .milliseconds(1), cap: .milliseconds(2))
+                ) { args, context in try await service.runForget(args, context) },
             ], log: .silent)
         let running = Task { try await worker.run() }
         let outcome: Result<Void, any Error>

@@ -14,7 +14,7 @@ import Testing
             try await bench.configure()
             func put(_ prompt: String) async throws -> Int {
                 try await bench.connection.int(
-                    #"select millrace.ai_purpose_put('menu', 'You cook.', '\#(prompt) {{for}}', '{"for": {"type": "text", "required": true}}', '{"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string", "maxLength": 20}}}')"#
+                    #"select millrace.ai_purpose_put('menu', 'You cook.', '\#(prompt) {{for}}', '{"for": {"type": "text", "required": true}}', '{"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string", "maxLength": 20}}}', limits => '{"client_tokens": 1000}')"#
                 )
             }
             #expect(try await put("Name a dish for") == 1)
@@ -40,7 +40,7 @@ import Testing
             try await bench.configure()
             func put(_ name: String, _ prompt: String) async throws {
                 try await bench.connection.run(
-                    #"select millrace.ai_purpose_put('\#(name)', 'You cook.', '\#(prompt)', '{"text": {}}', '{"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string"}}}')"#
+                    #"select millrace.ai_purpose_put('\#(name)', 'You cook.', '\#(prompt)', '{"text": {}}', '{"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string"}}}', limits => '{"client_tokens": 1000}')"#
                 )
             }
             try await bench.ask("sentiment", #"{"text": "first"}"#)

@@ -21,7 +21,7 @@ struct RealModelTests {
                 select millrace.ai_purpose_put('mood', 'You judge moods.', 'How is the mood of: {{text}}?', '{"text": {"type": "text", "required": true}}',
                     '{"type": "object", "required": ["mood", "words"], "additionalProperties": false, "properties": {
                         "mood": {"type": "string", "enum": ["good", "bad", "mixed"]},
-                        "words": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 4}}}}', limits => '{"max_tokens": 400}')
+                        "words": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 4}}}}', limits => '{"max_tokens": 400, "client_tokens": 0}')
                 """)
             try await bench.configure()
             let before = try await figures()

@@ -26,6 +26,14 @@ import Testing
         }
         let newer = BlobLinks(publicURL: "https://app.example", secrets: ["another one", "a secret of some length"])
         #expect(newer.openDownload(token, at: 0) == .open(what))
+        // What it is of is signed with it.
+        let owned = BlobLinks.Download(id: id, type: "image/png", owner: "chat:m:1", reader: [1, 2, 255])
+        let ownedToken = Self.token(Self.links.download(owned, until: 1000))
+        #expect(Self.links.openDownload(ownedToken, at: 1000) == .open(owned))
+        #expect(Self.links.openDownload(ownedToken, at: 1001) == .expired)
+        let parts = ownedToken.split(separator: ".", omittingEmptySubsequences: false)
+        let bare = (parts.prefix(5) + parts.suffix(1)).joined(separator: ".")
+        #expect(Self.links.openDownload(bare, at: 0) == .foreign)
         let stranger = BlobLinks(publicURL: "https://app.example", secrets: ["another one"])
         #expect(stranger.openDownload(token, at: 0) == .foreign)
     }
@@ -67,6 +75,18 @@ import Testing
             #expect(
                 Self.links.openDownload(Self.token(down), at: 0)
                     == .open(BlobLinks.Download(id: one, type: "text/plain", name: "ä.txt")))
+
+            // For workers that look what a link is of it says so.
+            let owned = "millrace.blob_link('\\x\(one)', 'text/plain', 'ä.txt', '1 hour', 'chat:m:1', '\\x0102ff')"
+            #expect(try await connection.value(owned)?.split(separator: ".").count == down?.split(separator: ".").count)
+            try await connection.run("select millrace.link_key_set('\\x\(key)', 'https://app.example/', null, true)")
+            #expect(
+                Self.links.openDownload(Self.token(try await connection.value(owned)), at: 0)
+                    == .open(
+                        BlobLinks.Download(
+                            id: one, type: "text/plain", name: "ä.txt", owner: "chat:m:1", reader: [1, 2, 255])))
+            try await connection.run("select millrace.link_key_set('\\x\(key)', 'https://app.example/')")
+            #expect(try await connection.value(owned)?.split(separator: ".").count == down?.split(separator: ".").count)
 
             // A day later the other blob is deleted; two days later the upload that nobody has taken over is, too.
             let keepers = (0..<2).map { _ in BlobKeeper(store, log: .silent) }

@@ -150,6 +150,54 @@ import Testing
         }
     }
 
+    @Test func `the id of a signal is its sender's own, also where many persons call as one role`() async throws {
+        try await DoorWorld.with { world in
+            let send = "select millrace.signal('paid', '7', '5', id => 'invoice-8')"
+            let other = "select millrace.signal('paid', '7', '6', id => 'invoice-8')"
+            for role in ["signed in", "client", "back end", "owner"] {
+                let caller = try await world.caller(role).connection
+                #expect(try await caller.bool(send), "\(role) was told that another's signal is its own")
+                #expect(try await caller.bool(send) == false)
+                #expect(try await caller.refusal(of: other)?.sqlState == "23505")
+                await caller.close()
+            }
+            let bob = try await world.caller("signed in").connection
+            try await bob.run("select set_config('request.jwt.claims', '{\"sub\": \"bob\"}', false)")
+            #expect(try await bob.bool(other))
+            // Claims that name nobody reach no job, and not those of all.
+            let anon = try await world.caller("anon").connection
+            #expect(try await anon.bool("select millrace.signal('paid', '7')"))
+            #expect(
+                try await world.owner.bool("select tenant = '' from millrace.signal where owner = '\(world.anon)'"))
+            for connection in [bob, anon] { await connection.close() }
+        }
+    }
+
+    @Test func `a client's alarm by mail is bounded like its other mail, and stands in line with it`() async throws {
+        try await DoorWorld.with { world in
+            for (role, isAlarm) in [("client", false), ("back end", true)] {
+                let caller = try await world.caller(role).connection
+                var verdicts: [String] = []
+                for n in 0..<3 {
+                    let id =
+                        try await caller.value(
+                            "millrace.mail_send(array['a\(n)@d\(n).example'], 's', 't', sender => 'ada', purpose => 'alarm', priority => 'urgent')"
+                        ) ?? ""
+                    verdicts.append(
+                        try await world.owner.value(
+                            "select verdict from millrace.mail_batch_open('resend', array['\(id)'], true, 1, 60, 2, 60, 0, 0)"
+                        ) ?? "")
+                    let priority = try await world.owner.int(
+                        "select priority from millrace.jobs where id = (select job from millrace.mail where id = '\(id)')"
+                    )
+                    #expect(priority == (isAlarm ? 0 : 1), "\(role)")
+                }
+                #expect(verdicts == (isAlarm ? ["in", "in", "in"] : ["in", "in", "wait"]), "\(role)")
+                await caller.close()
+            }
+        }
+    }
+
     /// Jobs of before have their keys without a scope.
     @Test func `a client that holds a key from before clients had keys of their own still holds it`() async throws {
         try await DoorWorld.with { world in

@@ -29,6 +29,8 @@ struct DoorTable {
     /// Beside those of viewers.
     private(set) var `operator`: [String] = []
     private(set) var gateway: [String] = []
+    /// Kinds whose arguments name a row.
+    private(set) var kinds: [String] = []
 
     init(path: String) throws {
         var heading = ""
@@ -47,7 +49,9 @@ struct DoorTable {
                 gateway += Self.names(in: line)
             } else if line.hasPrefix("|"), !line.hasPrefix("|---"), !line.hasPrefix("| rule") {
                 let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-                if heading == "Rules" {
+                if heading == "Kinds whose arguments name a row" {
+                    if cells[0].hasPrefix("`") { kinds.append(cells[0].trimmingCharacters(in: ["`"])) }
+                } else if heading == "Rules" {
                     try read(rule: cells, line: line)
                 } else if cells.count == 3 {
                     doors.append(

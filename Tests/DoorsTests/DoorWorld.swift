@@ -135,6 +135,25 @@ struct DoorWorld {
         return DoorCaller(role: role, connection: connection)
     }
 
+    /// The tokens of all jobs that wait, by their ids: a session of ours runs them.
+    func claimed() async throws -> [Int: String] {
+        let rows = try await owner.column(
+            """
+            select c.id || ' 4d-' || c.number || '-' || c.id from millrace.claim(77, (select 8 * (1 + count(*)) from millrace.lease), array(select id from millrace.kind),
+                (select array_agg(q.id order by l, q.id) from millrace.queue q, generate_series(0, 39) l),
+                (select array_agg(l order by l, q.id) from millrace.queue q, generate_series(0, 39) l),
+                (select array_agg(0::bigint) from millrace.queue q, generate_series(0, 39) l),
+                (select array_agg(9223372036854775807) from millrace.queue q, generate_series(0, 39) l),
+                (select array_agg(500) from millrace.queue q, generate_series(0, 39) l), 500, '{}', '{}') c
+             where c.number is not null
+            """)
+        return Dictionary(
+            uniqueKeysWithValues: rows.compactMap { row in
+                let parts = row.split(separator: " ")
+                return Int(parts[0]).map { ($0, String(parts[1])) }
+            })
+    }
+
     /// A literal for the object of a call.
     func literal(_ rule: String, _ object: Object, for role: String) async throws -> String {
         switch rule {

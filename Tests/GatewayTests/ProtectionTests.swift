@@ -102,6 +102,32 @@ import Testing
         }
     }
 
+    @Test func `what was answered in one tenant is not told again to the same person in another`() async throws {
+        try await SyncWorld.with { world in
+            for turn in 1...2 {
+                for tenant in ["shop", "mill"] {
+                    let phone = try await world.phone(of: "ada", tenant: tenant)
+                    let begun = try await phone.records(
+                        "select is_new, answer #>> '{}' from millrace.gateway_begin('k', 'one')")
+                    #expect(begun == [turn == 1 ? "(t,)" : "(f,\(tenant))"])
+                    if turn == 1 {
+                        #expect(try await phone.bool("select millrace.gateway_end('k', 200, '\"\(tenant)\"')"))
+                    }
+                    await phone.close()
+                }
+            }
+            // One of before answers were a tenant's is told as it was, for its day.
+            try await world.owner.run(
+                "insert into millrace.gateway_answer (person, key, request, status, answer, at) values ('ada', 'old', sha256('one'), 200, '1', millrace.now())"
+            )
+            let phone = try await world.phone(of: "ada", tenant: "shop")
+            #expect(try await phone.records("select * from millrace.gateway_begin('old', 'one')") == ["(f,200,1)"])
+            try await world.owner.run("select millrace.test_clock_advance('1 day 1 second')")
+            #expect(try await phone.records("select * from millrace.gateway_begin('old', 'one')") == ["(t,,)"])
+            await phone.close()
+        }
+    }
+
     @Test func `a second call with the same key waits for the first, and takes its place if that fails`() async throws {
         try await SyncWorld.with { world in
             for isCommitted in [true, false] {

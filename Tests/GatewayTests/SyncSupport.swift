@@ -48,15 +48,17 @@ struct SyncWorld: Sendable {
         }
     }
 
-    /// A connection that acts as the person.
-    func phone(of person: String) async throws -> Connection {
+    /// A connection that acts as the person, in its own tenant if none is given.
+    func phone(of person: String, tenant: String? = nil) async throws -> Connection {
         let connection = try await database.connect()
-        try await Self.act(as: person, on: connection)
+        try await Self.act(as: person, tenant: tenant, on: connection)
         return connection
     }
 
-    static func act(as person: String, on connection: Connection) async throws {
-        try await connection.run("select set_config('request.jwt.claims', '{\"sub\": \"\(person)\"}', false)")
+    static func act(as person: String, tenant: String? = nil, on connection: Connection) async throws {
+        let more = tenant.map { ", \"tenant\": \"\($0)\"" } ?? ""
+        try await connection.run(
+            "select set_config('request.jwt.claims', '{\"sub\": \"\(person)\"\(more)}', false)")
     }
 
     func push(_ ops: [SyncOp], device: String = "phone", on connection: Connection) async throws -> [SyncOutcome] {

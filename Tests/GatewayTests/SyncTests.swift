@@ -5,6 +5,24 @@ import TestSupport
 import Testing
 
 @Suite struct SyncTests {
+    @Test func `an operation of one tenant is known in that tenant alone`() async throws {
+        try await SyncWorld.with { world in
+            let op = SyncOp("mood_log", #"{"person": "ada", "color": "happy"}"#)
+            for tenant in ["shop", "mill"] {
+                let phone = try await world.phone(of: "ada", tenant: tenant)
+                #expect(try await world.push([op], on: phone) == ["applied"], "\(tenant)")
+                #expect(try await world.push([op], on: phone) == ["same"], "\(tenant)")
+                await phone.close()
+            }
+            #expect(
+                try await world.owner.column("select tenant from millrace.sync_done order by 1") == ["mill", "shop"])
+            try await world.owner.run("update millrace.sync_done set tenant = '' where tenant = 'shop'")
+            let phone = try await world.phone(of: "ada", tenant: "shop")
+            #expect(try await world.push([op], on: phone) == ["same"], "of before operations were a tenant's")
+            await phone.close()
+        }
+    }
+
     static let mood = #"{"person": "ada", "color": "happy"}"#
 
     @Test

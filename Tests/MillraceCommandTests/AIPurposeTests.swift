@@ -10,7 +10,7 @@ import Testing
 @Suite struct AIPurposeTests {
     private static let menu = #"""
         {"instructions": "You plan meals.", "prompt": "Name a dish for {{people}}, in {{language}}.", "variables": {"people": {"type": "number", "required": true}},
-         "schema": {"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string", "maxLength": 80}}}, "limits": {"max_tokens": 200}}
+         "schema": {"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string", "maxLength": 80}}}, "limits": {"max_tokens": 200, "client_tokens": 5000}}
         """#
 
     private func put(_ arguments: String..., file: String = menu, database url: String = "") async -> Outcome {
@@ -42,13 +42,16 @@ import Testing
             let changed = try JSONValue.read(
                 await millrace("ai", "purpose", "show", "menu", "--json", "--database-url", url).output)
             #expect(changed["model"]?.text == "anthropic:small" && changed["note"]?.text == "cheaper")
-            #expect(changed["limits"]?.compact == #"{"max_tokens":200,"timeout_seconds":30}"#)
+            #expect(changed["limits"]?.compact == #"{"max_tokens":200,"client_tokens":5000,"timeout_seconds":30}"#)
             #expect(changed["prompt"]?.text == "Name a dish for {{people}}, in {{language}}.")
+            let bounded = await put("menu", "--client-tokens", "7000", database: url)
+            #expect(bounded.output == "the purpose menu has now version 3\n", "\(bounded.errors)")
             // A built-in one, in an own version.
             let sentiment = await put("sentiment", "--max-tokens", "99", "--json", database: url)
             #expect(try JSONValue.read(sentiment.output)["purpose_version"]?.integer == 1, "\(sentiment.errors)")
             let listed = await millrace("ai", "purposes", "--database-url", url)
             #expect(listed.output.contains("menu") && listed.output.contains("anthropic:small"))
+            #expect(listed.output.contains("7000") && listed.output.contains("500000"))
             #expect(await millrace("ai", "purpose", "show", "none", "--database-url", url).code == .notFound)
         }
     }
@@ -70,6 +73,12 @@ import Testing
             let strange = await put(
                 "menu", "--file", "menu.json", "--schema", #"{"type": "object", "oneOf": []}"#, database: url)
             #expect(strange.code == .misused && strange.errors.contains("Known words are"), "\(strange.errors)")
+            let unbounded = await put(
+                "menu", "--file", "menu.json",
+                file: Self.menu.replacing(#", "client_tokens": 5000"#, with: ""), database: url)
+            #expect(
+                unbounded.code == .misused && unbounded.errors.contains("limits.client_tokens is missing")
+                    && unbounded.errors.contains("only back ends ask"), "\(unbounded.errors)")
             let name = await put("Menu!", "--file", "menu.json", database: url)
             #expect(name.code == .misused && name.errors.contains("malformed"), "\(name.errors)")
         }
@@ -102,9 +111,31 @@ import Testing
             let late = try await judged()
             #expect(late.sentence.hasPrefix("1 question has no answer after 15 minutes, the oldest after 16m"))
             try await connection.run(
-                "update millrace.ai_question set status = 'cancelled', ended_at = now(); select millrace.ai_purpose_put('menu', 'i', 'p', '{}', '{\"type\": \"object\", \"properties\": {\"dish\": {\"type\": \"string\"}}}')"
+                "update millrace.ai_question set status = 'cancelled', ended_at = now(); select millrace.ai_purpose_put('menu', 'i', 'p', '{}', '{\"type\": \"object\", \"properties\": {\"dish\": {\"type\": \"string\"}}}', limits => '{\"client_tokens\": 9}')"
             )
             #expect(try await judged().sentence == "no living worker takes questions of menu")
+            // As purposes were put before they said how much a person may use.
+            try await connection.run(
+                """
+                update millrace.ai_purpose set limits = '{}';
+                select millrace.register_kinds(array['ai.ask'], array[null]::text[]);
+                update millrace.session set kinds = array(select id from millrace.kind where name like 'ai.%')
+                """)
+            let unbounded = try await judged()
+            #expect(unbounded.sentence == "clients may ask for menu without a bound of its own for a person")
+            #expect(unbounded.advice?.contains("millrace ai purpose put menu --client-tokens") == true)
+            try await connection.run(
+                """
+                insert into millrace.ai_leftover (provider, remote, what, since, due_at, tries, tried_at, error)
+                select 'openai', 'batch_' || n, 'batch', now() - interval '3 hours', now(), 2, now(), 'it was down' from generate_series(1, 7) n;
+                insert into millrace.ai_leftover (provider, remote, what, since, due_at) values ('openai', 'file-1', 'file', now(), now())
+                """)
+            let undeleted = try await judged()
+            #expect(
+                undeleted.sentence
+                    == "what batches asked is still at the provider, and could not be deleted for 3h: "
+                    + "openai batch_1, openai batch_2, openai batch_3, openai batch_4, openai batch_5, …")
+            #expect(undeleted.advice?.contains("it was down") == true)
             await connection.close()
         }
     }

@@ -52,6 +52,9 @@ import Testing
         let both = ["stripe", "apple"]
         var state = SubscriptionAdmin.State()
         #expect(Doctor.judge(state, hears: []) == .ok("no store"))
+        let bundleAlone = Doctor.judge(state, hears: both, lacksAppID: true)
+        #expect(
+            bundleAlone.word == "warning" && bundleAlone.advice?.contains("MILLRACE_APP_STORE_APP_ID") == true)
         state.bare = ["free"]
         #expect(Doctor.judge(state, hears: both).sentence == "the plan free has no quotas, so it bounds nothing")
         state.unowned = 1

@@ -73,7 +73,7 @@ import Testing
         Acting(
             door: "ai_purpose_put",
             call:
-                #"millrace.ai_purpose_put('menu', 'You cook.', 'Cook {{n}}', '{"n": {"type": "text"}}', '{"type": "object", "properties": {"a": {"type": "string"}}}')"#
+                #"millrace.ai_purpose_put('menu', 'You cook.', 'Cook {{n}}', '{"n": {"type": "text"}}', '{"type": "object", "properties": {"a": {"type": "string"}}}', limits => '{"client_tokens": 0}')"#
         ),
         Acting(
             door: "template_publish",
@@ -226,6 +226,47 @@ import Testing
                 try await connection.column("select coalesce(said_by, '-') from millrace.audit order by id") == [
                     "ada@desk", "bobroot", "-",
                 ])
+        }
+    }
+
+    /// 1. Two operators have one role. 2. One says that she is the other. 3. The audit has whose login it was.
+    @Test func `the login that Postgres has verified stands beside what a program says`() async throws {
+        try await RoleTests.withRoles { database, owner, roles in
+            let office = try await TestCluster.office()
+            let (ada, eve) = (TestCluster.name("ada"), TestCluster.name("eve"))
+            for login in [ada, eve] {
+                try await office.run("create role \(login) login noinherit in role \(roles.admin)")
+            }
+            try await owner.run("select millrace.queue_id('q')")
+            for login in [ada, eve] {
+                let question =
+                    try await owner.value("millrace.approval_ask(1, '\(login)', '{}', null, 'x', now())") ?? ""
+                let connection = try await database.connect(as: login)
+                try await connection.run(
+                    """
+                    set role \(roles.admin); set millrace.actor = '\(ada)'; select millrace.pause('q'), millrace.resume('q');
+                    select millrace.operation_undo(millrace.operation_start('cancel', '{"kind": "of-\(login)"}'));
+                    select millrace.approval_answer('\(question)', true, by => '\(ada)')
+                    """)
+                await connection.close()
+            }
+            for action in [
+                "queue.pause", "queue.resume", "operation.start", "operation.undo", "approval.answer",
+            ] {
+                #expect(
+                    try await owner.records(
+                        "select login, who, said_by from millrace.audit_list(page => 500) where action = '\(action)'")
+                        == [eve, ada].map { "(\($0),\(roles.admin),\(ada))" }, "\(action)")
+                #expect(
+                    try await owner.column(
+                        "select login from millrace.audit_list(page => 500, the_who => '\(eve)', the_action => '\(action)')"
+                    ) == [eve], "\(action)")
+            }
+            #expect(
+                try await owner.column("select login || ' ' || undo_login from millrace.operation_list()")
+                    == ["\(eve) \(eve)", "\(ada) \(ada)"])
+            for login in [ada, eve] { try await office.run("drop role \(login)") }
+            await office.close()
         }
     }
 

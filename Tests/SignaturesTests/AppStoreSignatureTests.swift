@@ -9,9 +9,11 @@ import Testing
     private static let good = Task { try await CertificateChain.make() }
 
     private func reader(
-        _ roots: [[UInt8]], bundle: String = "com.example.app", environments: [String] = ["Production"]
+        _ roots: [[UInt8]], bundle: String = "com.example.app", environments: [String] = ["Production"],
+        appID: Int? = nil
     ) throws -> AppStoreSignature {
-        AppStoreSignature(roots: try CertificateRoots(roots), bundle: bundle, environments: environments)
+        AppStoreSignature(
+            roots: try CertificateRoots(roots), bundle: bundle, environments: environments, appID: appID)
     }
 
     private func verdict(
@@ -88,6 +90,19 @@ import Testing
         }
         let body = Base64URL.encode(Array(#"{"notificationType":"REVOKE"}"#.utf8))
         #expect(verdict("\(parts[0]).\(body).\(parts[2])", own) == .signature)
+    }
+
+    @Test func `in production the number of the app in the store has to be ours, where it is configured`() async throws
+    {
+        let chain = try await Self.good.value
+        let own = try reader([chain.root], environments: ["Production", "Sandbox"], appID: 41)
+        #expect(verdict(chain.notification(appID: "41"), own) == nil)
+        for other in ["42", "\"41\"", "41.5", "-41", "null", "99999999999999999999"] {
+            #expect(verdict(chain.notification(appID: other), own) == .app, "\(other)")
+        }
+        #expect(verdict(chain.notification(), own) == .app, "production names it")
+        #expect(verdict(chain.notification(environment: "Sandbox"), own) == nil, "the sandbox does not")
+        #expect(verdict(chain.notification(appID: "42"), try reader([chain.root])) == nil, "it is not configured")
     }
 
     @Test func `a file that is no certificate is no root`() throws {

@@ -51,6 +51,7 @@ import Testing
                 environment: [
                     "STRIPE_WEBHOOK_SECRET": Self.secret, "MILLRACE_APP_STORE_BUNDLE": "com.example.app",
                     "MILLRACE_APP_STORE_ROOT_FILES": folder.appending(path: "root.der").path,
+                    "MILLRACE_APP_STORE_APP_ID": "41",
                 ])
             try await body(port, connection)
             #expect(!worker.output.contains(Self.secret))
@@ -84,6 +85,8 @@ import Testing
             let other = try await CertificateChain.make()
             #expect(
                 await post(port, apple, #"{"signedPayload":"\#(other.subscribed())"}"#).hasPrefix("401 "))
+            #expect(
+                await post(port, apple, #"{"signedPayload":"\#(chain.subscribed(appID: 42))"}"#).hasPrefix("401 "))
             #expect(await post(port, apple, "{}").hasPrefix("400 "))
             #expect(
                 try await connection.column(
@@ -124,14 +127,14 @@ import Testing
 }
 
 extension CertificateChain {
-    fileprivate func subscribed() -> String {
+    fileprivate func subscribed(appID: Int = 41) -> String {
         let now = Int(Date().timeIntervalSince1970) * 1000
         let transaction = sign(
             #"{"transactionId":"1","originalTransactionId":"1","bundleId":"com.example.app","environment":"Production","productId":"com.example.pro","appAccountToken":"bob","expiresDate":\#(now + 86_400_000)}"#
         )
         let renewal = sign(#"{"originalTransactionId":"1","autoRenewStatus":1}"#)
         return sign(
-            #"{"notificationType":"SUBSCRIBED","notificationUUID":"u","signedDate":\#(now),"data":{"bundleId":"com.example.app","environment":"Production","status":1,"signedTransactionInfo":"\#(transaction)","signedRenewalInfo":"\#(renewal)"}}"#
+            #"{"notificationType":"SUBSCRIBED","notificationUUID":"u","signedDate":\#(now),"data":{"appAppleId":\#(appID),"bundleId":"com.example.app","environment":"Production","status":1,"signedTransactionInfo":"\#(transaction)","signedRenewalInfo":"\#(renewal)"}}"#
         )
     }
 }

@@ -2,7 +2,7 @@ import Encodings
 import FoundationEssentials
 import Signatures
 
-/// Signed links by which their bearer puts or gets one blob. `millrace.upload_link` makes the same links.
+/// Signed links by which their bearer puts or gets one blob. `millrace.upload_link` and `millrace.blob_link` make the same links.
 package struct BlobLinks: Sendable {
     package struct Upload: Sendable, Equatable {
         package var id: String
@@ -24,11 +24,17 @@ package struct BlobLinks: Sendable {
         package var type: String
         /// The file name for saving.
         package var name: String?
+        /// Whose reference to the blob it goes by, such as `document:…`; nil: only its time ends it.
+        package var owner: String?
+        /// A hash of the person that it was made for, where that matters.
+        package var reader: [UInt8]
 
-        package init(id: BlobID, type: String, name: String? = nil) {
+        package init(id: BlobID, type: String, name: String? = nil, owner: String? = nil, reader: [UInt8] = []) {
             self.id = id
             self.type = type
             self.name = name
+            self.owner = owner
+            self.reader = reader
         }
     }
 
@@ -53,7 +59,8 @@ package struct BlobLinks: Sendable {
     package var newestKey: [UInt8]? { keys.first }
 
     package func download(_ what: Download, until expiry: Int) -> String? {
-        let text = ["g", what.id.description, "\(expiry)", Self.hex(what.type), Self.hex(what.name ?? "")]
+        var text = ["g", what.id.description, "\(expiry)", Self.hex(what.type), Self.hex(what.name ?? "")]
+        if let owner = what.owner { text += [Self.hex(owner), Hexadecimal.text(what.reader)] }
         return sign(text.joined(separator: ".")).map { "\(publicURL)/v1/blobs/\($0)" }
     }
 
@@ -63,7 +70,7 @@ package struct BlobLinks: Sendable {
     }
 
     package func openUpload(_ token: String, at now: Int) -> Opened<Upload> {
-        guard let parts = parts(token, "u", 5), parts[1].count == 32, let size = Int(parts[2]),
+        guard let parts = parts(token, "u", [5]), parts[1].count == 32, let size = Int(parts[2]),
             let expiry = Int(parts[3]), let type = Self.text(parts[4])
         else { return .foreign }
         guard now <= expiry else { return .expired }
@@ -73,11 +80,15 @@ package struct BlobLinks: Sendable {
     }
 
     package func openDownload(_ token: String, at now: Int) -> Opened<Download> {
-        guard let parts = parts(token, "g", 5), let id = BlobID(parts[1]), let expiry = Int(parts[2]),
+        guard let parts = parts(token, "g", [5, 7]), let id = BlobID(parts[1]), let expiry = Int(parts[2]),
             let type = Self.text(parts[3]), let name = Self.text(parts[4])
         else { return .foreign }
-        guard now <= expiry else { return .expired }
-        return .open(Download(id: id, type: type, name: name.isEmpty ? nil : name))
+        var download = Download(id: id, type: type, name: name.isEmpty ? nil : name)
+        if parts.count == 7 {
+            guard let owner = Self.text(parts[5]), let reader = Hexadecimal.bytes(parts[6]) else { return .foreign }
+            (download.owner, download.reader) = (owner, reader)
+        }
+        return now <= expiry ? .open(download) : .expired
     }
 
     private func sign(_ text: String) -> String? { keys.first.map { "\(text).\(Hexadecimal.text(mark(text, $0)))" } }
@@ -87,7 +98,7 @@ package struct BlobLinks: Sendable {
     }
 
     /// The signed text, if one of our keys signed it.
-    private func parts(_ token: String, _ kind: String, _ count: Int) -> [String]? {
+    private func parts(_ token: String, _ kind: String, _ counts: [Int]) -> [String]? {
         guard token.utf8.count <= 4096, let dot = token.lastIndex(of: ".") else { return nil }
         let text = String(token[..<dot])
         let given = Array(token[token.index(after: dot)...].utf8)
@@ -95,7 +106,7 @@ package struct BlobLinks: Sendable {
             return nil
         }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-        return parts.count == count && parts[0] == kind ? parts : nil
+        return counts.contains(parts.count) && parts[0] == kind ? parts : nil
     }
 
     private static func hex(_ text: String) -> String { Hexadecimal.text(text.utf8) }

@@ -31,6 +31,8 @@ package enum AIAdmin {
         package var model: String?
         package var maxTokens: Int
         package var required: [String]
+        /// How many tokens a person may use in a day; nil: it was put before purposes said so.
+        package var clientTokens: Int?
     }
 
     package struct State: Sendable {
@@ -44,6 +46,8 @@ package enum AIAdmin {
         package var failed = 0
         package var tokensIn = 0
         package var tokensOut = 0
+        /// What could not be deleted at providers yet.
+        package var undeleted = 0
     }
 
     package static func list(
@@ -79,11 +83,12 @@ package enum AIAdmin {
 
     package static func purposes(on connection: Connection) async throws(PostgresError) -> [Purpose] {
         try await connection.query(
-            "select name, version, built_in, model, max_tokens, required from millrace.ai_purposes()"
+            "select name, version, built_in, model, max_tokens, required, client_tokens from millrace.ai_purposes()"
         ) { row throws(PostgresError) in
             Purpose(
                 name: try row.string(0), version: Int(try row.int(1)), builtIn: try row.bool(2),
-                model: row.optionalString(3), maxTokens: Int(try row.int(4)), required: try row.strings(5))
+                model: row.optionalString(3), maxTokens: Int(try row.int(4)), required: try row.strings(5),
+                clientTokens: try row.optionalInt(6).map { Int($0) })
         }
     }
 
@@ -114,14 +119,14 @@ package enum AIAdmin {
     package static func state(on connection: Connection) async throws(PostgresError) -> State {
         try await connection.query(
             """
-            select providers, switched, open, oldest, answered, from_store, refused, failed, tokens_in, tokens_out from millrace.ai_state()
+            select providers, switched, open, oldest, answered, from_store, refused, failed, tokens_in, tokens_out, undeleted from millrace.ai_state()
             """
         ) { row throws(PostgresError) in
             State(
                 providers: try row.strings(0), switched: Int(try row.int(1)), open: Int(try row.int(2)),
                 oldest: try row.optionalDate(3), answered: Int(try row.int(4)), fromStore: Int(try row.int(5)),
                 refused: Int(try row.int(6)), failed: Int(try row.int(7)), tokensIn: Int(try row.int(8)),
-                tokensOut: Int(try row.int(9)))
+                tokensOut: Int(try row.int(9)), undeleted: Int(try row.int(10)))
         }.first ?? State()
     }
 
@@ -139,6 +144,16 @@ package enum AIAdmin {
         package var unserved: [String] = []
         /// Living workers that ask models.
         package var workers = 0
+        /// Purposes that were put before purposes said how many tokens a person may use.
+        package var unbounded: [String] = []
+        /// What could not be deleted at providers.
+        package var undeleted = 0
+        /// How long the oldest of that has been there, in seconds.
+        package var undeletedFor: Double = 0
+        /// Some of it, such as `openai batch_1`.
+        package var undeletedNames: [String] = []
+        /// Why the last try failed.
+        package var undeletedWhy: String?
 
         package init() {}
     }
@@ -147,8 +162,10 @@ package enum AIAdmin {
         on connection: Connection, deadline: Duration
     ) async throws(PostgresError) -> Troubles {
         try await connection.query(
-            "select providers, switched, late, late_s, unserved, serving from millrace.ai_troubles()",
-            deadline: deadline
+            """
+            select providers, switched, late, late_s, unserved, serving, unbounded, undeleted, undeleted_s, undeleted_names, undeleted_error
+              from millrace.ai_troubles()
+            """, deadline: deadline
         ) { row throws(PostgresError) in
             var troubles = Troubles()
             troubles.providers = try row.strings(0)
@@ -157,6 +174,11 @@ package enum AIAdmin {
             troubles.oldest = try row.double(3)
             troubles.unserved = try row.strings(4)
             troubles.workers = Int(try row.int(5))
+            troubles.unbounded = try row.strings(6)
+            troubles.undeleted = Int(try row.int(7))
+            troubles.undeletedFor = try row.double(8)
+            troubles.undeletedNames = try row.strings(9)
+            troubles.undeletedWhy = row.optionalString(10)
             return troubles
         }.first ?? Troubles()
     }

@@ -31,7 +31,11 @@ struct AIBatchRun: Sendable {
             guard !requests.isEmpty else { return try await end("failed") }
             let remote = try await call(isRetry: context.attempt > 1) { [provider, id, service] call in
                 try await service.pool.withConnection { try await AIBatchStore.sending(token, id, true, on: $0) }
-                return try await provider.send(requests, batch: id, call: call)
+                return try await provider.send(requests, batch: id, call: call) { [service] file in
+                    try await service.pool.withConnection { connection in
+                        try await AIBatchStore.uploaded(token, id, file, on: connection)
+                    }
+                }
             }
             return try await sent(remote)
         } catch let refusal as CallRefusal {
@@ -86,13 +90,10 @@ struct AIBatchRun: Sendable {
         do {
             switch try await call({ [provider] call in try await provider.look(taken.remote, call: call) }) {
             case .underWay: return .snooze(for: next)
-            case .failed:
-                try await forget(taken.remote)
-                return try await end("failed")
+            case .failed: return try await end("failed")
             case .ended(let files):
                 try await record(
                     try await call { [provider] call in try await provider.results(files, call: call) })
-                try await forget(taken.remote)
                 return try await end("ended")
             }
         } catch let refusal as CallRefusal {
@@ -114,20 +115,7 @@ struct AIBatchRun: Sendable {
         }
     }
 
-    /// Questions and answers do not stay with the provider. That they do must not hold up the answers.
-    private func forget(_ remote: String) async throws {
-        do {
-            try await call { [provider] call in try await provider.forget(remote, call: call) }
-        } catch  where !Task.isCancelled {
-            service.log.warning(
-                "what a batch asked and answered could not be deleted at the provider; delete it there",
-                [
-                    ("ai.batch", id), ("ai.provider", provider.name), ("ai.remote", remote),
-                    ("error", "\(error)"),
-                ])
-        }
-    }
-
+    /// From here on a job of the kind `ai.forget` deletes at the provider what it was asked and has answered.
     private func end(_ status: String) async throws -> Verdict {
         let token = context.token
         try await service.pool.withConnection { [id] in try await AIBatchStore.end(token, id, status, on: $0) }

@@ -83,6 +83,14 @@ enum AIBatchStore {
             "select millrace.ai_batch_sent($1, $2::text::uuid, $3)", [.text(token), .text(batch), .text(remote)])
     }
 
+    /// The provider has a file with the batch's requests.
+    static func uploaded(
+        _ token: String, _ batch: String, _ file: String, on connection: Connection
+    ) async throws(PostgresError) {
+        try await connection.execute(
+            "select millrace.ai_batch_uploaded($1, $2::text::uuid, $3)", [.text(token), .text(batch), .text(file)])
+    }
+
     static func record(
         _ token: String, _ batch: String, _ results: [JSONValue], on connection: Connection
     ) async throws(PostgresError) {

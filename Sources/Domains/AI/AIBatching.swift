@@ -11,8 +11,12 @@ protocol AIBatching: AIProvider {
     /// The body of one request of a batch.
     func batchBody(_ question: AIRequest) -> [UInt8]
 
+    /// - Parameter uploaded: Hears the provider's id of a file with the requests before there is a batch of it.
     /// - Returns: the provider's id of the batch.
-    func send(_ requests: [AIBatchRequest], batch: String, call: Call) async throws -> String
+    func send(
+        _ requests: [AIBatchRequest], batch: String, call: Call,
+        uploaded: @Sendable (_ file: String) async throws -> Void
+    ) async throws -> String
 
     /// Looks for a batch that an earlier run may have sent.
     func find(_ batch: String, call: Call) async throws -> AIBatchFinding
@@ -21,8 +25,11 @@ protocol AIBatching: AIProvider {
 
     func results(_ files: [String], call: Call) async throws -> [AIBatchResult]
 
-    /// Deletes at the provider what a batch that has ended asked and answered.
+    /// Deletes at the provider what a batch that has ended asked and answered. What is gone already counts as deleted.
     func forget(_ remote: String, call: Call) async throws
+
+    /// Deletes a file of which there is no batch.
+    func forgetFile(_ file: String, call: Call) async throws
 }
 
 struct AIBatchRequest: Sendable {
@@ -60,10 +67,14 @@ struct AIBatchResult: Sendable {
         guard UUID(uuidString: call) != nil else { return nil }
         var members: [JSONValue.Member] = [.init(key: "call", value: .string(call))]
         func add(_ key: String, _ value: JSONValue) { members.append(.init(key: key, value: value)) }
+        // As they were told: what is not to be believed is not told, and the reservation counts.
         func addTokens(_ tokens: (in: Int?, out: Int?)) {
-            guard let tokensIn = tokens.in, let tokensOut = tokens.out else { return }
-            add("tokens_in", .int(min(max(0, tokensIn), 1_000_000_000)))
-            add("tokens_out", .int(min(max(0, tokensOut), 1_000_000_000)))
+            let possible = 0...AIMeter.mostTokens
+            guard let tokensIn = tokens.in, let tokensOut = tokens.out, possible.contains(tokensIn),
+                possible.contains(tokensOut)
+            else { return }
+            add("tokens_in", .int(tokensIn))
+            add("tokens_out", .int(tokensOut))
         }
         guard let reply else {
             add("outcome", "failed")

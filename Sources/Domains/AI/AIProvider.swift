@@ -68,6 +68,9 @@ package final class AIMeter: Sendable {
         package var characters = 0
     }
 
+    /// A figure above this is no count of tokens. The database believes no more either.
+    static let mostTokens = 10_000_000
+
     private let state = Mutex(Reading())
     private let onProgress: @Sendable (Int) -> Void
 

@@ -38,7 +38,7 @@ package struct AIService: Sendable {
     /// The kinds of jobs that this service runs. Jobs of purposes that an app adds are of the kind `ai.ask`. The others of `known` are purposes that
     /// were added under an earlier schema, when each had a kind of its own: their jobs may still wait.
     package static func kinds(_ known: [AIAdmin.Purpose]) -> [String] {
-        ["ai.ask"] + known.map { "ai.\($0.name)" }.filter { $0 != "ai.ask" && $0 != "ai.batch" }
+        ["ai.ask"] + known.map { "ai.\($0.name)" }.filter { !["ai.ask", "ai.batch", "ai.forget"].contains($0) }
     }
 
     /// One run of a job that asks.

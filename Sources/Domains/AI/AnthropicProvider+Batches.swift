@@ -9,7 +9,10 @@ extension AnthropicProvider: AIBatching {
 
     func batchBody(_ question: AIRequest) -> [UInt8] { Array(document(question, streams: false).compact.utf8) }
 
-    func send(_ requests: [AIBatchRequest], batch: String, call: Call) async throws -> String {
+    func send(
+        _ requests: [AIBatchRequest], batch: String, call: Call,
+        uploaded: @Sendable (_ file: String) async throws -> Void
+    ) async throws -> String {
         let list = requests.map { request -> JSONValue in
             ["custom_id": .string(request.call), "params": .raw(String(decoding: request.body, as: UTF8.self))]
         }
@@ -38,6 +41,9 @@ extension AnthropicProvider: AIBatching {
     func forget(_ remote: String, call: Call) async throws {
         try await transfer.delete(batchRequest("DELETE", "/\(remote)"), call: call)
     }
+
+    /// A batch has no files here.
+    func forgetFile(_ file: String, call: Call) async throws {}
 
     private static func result(_ line: JSONValue) -> AIBatchResult {
         var result = AIBatchResult(call: line["custom_id"]?.text ?? "")

@@ -81,11 +81,17 @@ package struct AnthropicProvider: AIProvider {
         return reply
     }
 
-    /// What is read from a cache, or written into it, is counted apart.
+    /// What is read from a cache, or written into it, is counted apart. nil: not told, or not to be believed.
     static func inputs(_ usage: JSONValue?) -> Int? {
         guard let plain = usage?["input_tokens"]?.integer else { return nil }
-        return plain + (usage?["cache_creation_input_tokens"]?.integer ?? 0)
-            + (usage?["cache_read_input_tokens"]?.integer ?? 0)
+        var sum = 0
+        for part in [
+            plain, usage?["cache_creation_input_tokens"]?.integer ?? 0, usage?["cache_read_input_tokens"]?.integer ?? 0,
+        ] {
+            guard part >= 0, part <= AIMeter.mostTokens else { return nil }
+            sum += part
+        }
+        return sum
     }
 }
 

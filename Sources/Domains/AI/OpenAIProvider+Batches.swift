@@ -9,27 +9,18 @@ extension OpenAIProvider: AIBatching {
 
     func batchBody(_ question: AIRequest) -> [UInt8] { Array(document(question, streams: false).compact.utf8) }
 
-    func send(_ requests: [AIBatchRequest], batch: String, call: Call) async throws -> String {
+    func send(
+        _ requests: [AIBatchRequest], batch: String, call: Call,
+        uploaded: @Sendable (_ file: String) async throws -> Void
+    ) async throws -> String {
         let file = try await upload(requests, batch: batch, call: call)
+        try await uploaded(file)
         let body: JSONValue = [
             "input_file_id": .string(file), "endpoint": "/v1/chat/completions", "completion_window": "24h",
             "metadata": ["millrace_batch": .string(batch)],
         ]
         let request = batchRequest("POST", "/batches", Array(body.compact.utf8))
-        do {
-            return try AIBatchLines.id(try await transfer.document(request, call: call)["id"])
-        } catch let fault as Fault where Self.wasRefused(fault) {
-            try? await delete(file, call: call)
-            throw fault
-        }
-    }
-
-    /// After another fault there may be a batch, which needs its file.
-    private static func wasRefused(_ fault: Fault) -> Bool {
-        switch fault.kind {
-        case .transient, .timeout, .unknown, .cancelled: false
-        default: true
-        }
+        return try AIBatchLines.id(try await transfer.document(request, call: call)["id"])
     }
 
     private func upload(_ requests: [AIBatchRequest], batch: String, call: Call) async throws -> String {
@@ -84,13 +75,20 @@ extension OpenAIProvider: AIBatching {
         return results
     }
 
-    /// The results last: a run that was broken off here can still read them.
+    /// A batch that is not known any more has nothing to delete.
     func forget(_ remote: String, call: Call) async throws {
-        let batch = try await transfer.document(batchRequest("GET", "/batches/\(remote)"), call: call)
+        let batch: JSONValue
+        do {
+            batch = try await transfer.document(batchRequest("GET", "/batches/\(remote)"), call: call)
+        } catch let fault as Fault where fault.kind == .notFound {
+            return
+        }
         for key in ["input_file_id", "error_file_id", "output_file_id"] where batch[key]?.text != nil {
             try await delete(try AIBatchLines.id(batch[key]), call: call)
         }
     }
+
+    func forgetFile(_ file: String, call: Call) async throws { try await delete(file, call: call) }
 
     private func delete(_ file: String, call: Call) async throws {
         try await transfer.delete(batchRequest("DELETE", "/files/\(file)"), call: call)

@@ -14,6 +14,8 @@ package struct OperationRow: Sendable, Equatable {
     package var isUndoing: Bool
     package var who: String
     package var saidBy: String?
+    /// Whose sign-in Postgres has verified; nil: before it was written down.
+    package var login: String?
     /// What it was to reach, as counted or estimated at the start.
     package var jobs: Int
     package var isExact: Bool
@@ -31,6 +33,7 @@ package struct OperationRow: Sendable, Equatable {
     package var canUndo: Bool
     package var undoBy: String?
     package var undoSaidBy: String?
+    package var undoLogin: String?
     package var undoStartedAt: Date?
     package var undoEndedAt: Date?
     package var key: String?
@@ -65,6 +68,8 @@ package struct OperationRow: Sendable, Equatable {
         undoStartedAt = try row.optionalDate(24)
         undoEndedAt = try row.optionalDate(25)
         key = row.optionalString(26)
+        login = row.optionalString(27)
+        undoLogin = row.optionalString(28)
     }
 }
 
@@ -103,8 +108,10 @@ package struct AuditEntry: Sendable, Equatable {
     package var at: Date
     /// The role, which Postgres has verified.
     package var who: String
-    /// Who it was, as the program said.
+    /// Who it was, as the program said, which nobody has verified.
     package var saidBy: String?
+    /// Whose sign-in Postgres has verified, where several may act as one role; nil: before it was written down.
+    package var login: String?
     package var action: String
     package var object: String?
     /// JSON text.
@@ -168,7 +175,7 @@ extension Queue {
             """
             select id, action, filter, args, pace, state, is_undoing, who, said_by, jobs, is_exact, looked, done, nothing, refused,
                    undone, past, started_at, changed_at, ended_at, undo_until, can_undo, undo_by, undo_said_by, undo_started_at,
-                   undo_ended_at, key
+                   undo_ended_at, key, login, undo_login
               from millrace.operation($1)
             """, [.int8(id)]
         ) { row throws(PostgresError) in try OperationRow(row) }.first
@@ -182,7 +189,7 @@ extension Queue {
             """
             select id, action, filter, args, pace, state, is_undoing, who, said_by, jobs, is_exact, looked, done, nothing, refused,
                    undone, past, started_at, changed_at, ended_at, undo_until, can_undo, undo_by, undo_said_by, undo_started_at,
-                   undo_ended_at, key
+                   undo_ended_at, key, login, undo_login
               from millrace.operation_list($1, $2)
             """,
             [.int8(after), .int4(Int32(clamping: min(limit, page)))]
@@ -249,7 +256,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// Newest first, below the id `after`. who: the role, or who it was as the program said.
+    /// Newest first, below the id `after`. who: the role, the login, or who it was as the program said.
     package static func audit(
         since: DeadFilter.Moment? = nil, until: DeadFilter.Moment? = nil, action: String? = nil, who: String? = nil,
         object: String? = nil, after: Int64? = nil, limit: Int, on connection: Connection
@@ -257,7 +264,7 @@ extension Queue {
         let none: [Parameter] = [.timestamp(nil), .float8(nil)]
         return try await connection.query(
             """
-            select id, at, who, said_by, action, object, detail
+            select id, at, who, said_by, action, object, detail, login
               from millrace.audit_list(coalesce($1, millrace.now() - make_interval(secs => $2)),
                 coalesce($3, millrace.now() - make_interval(secs => $4)), $5, $6, $7, $8, $9)
             """,
@@ -267,7 +274,8 @@ extension Queue {
         ) { row throws(PostgresError) in
             AuditEntry(
                 id: try row.int(0), at: try row.date(1), who: try row.string(2), saidBy: row.optionalString(3),
-                action: try row.string(4), object: row.optionalString(5), detail: row.optionalJSON(6))
+                login: row.optionalString(7), action: try row.string(4), object: row.optionalString(5),
+                detail: row.optionalJSON(6))
         }
     }
 

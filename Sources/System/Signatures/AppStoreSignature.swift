@@ -9,6 +9,7 @@ package struct AppStoreSignature: Sendable {
         case chain = "its certificates do not lead to a root that is trusted here"
         case signature = "its signature is wrong"
         case bundle = "it is for another app"
+        case app = "it is for another app of the store, or does not say for which"
         case environment = "it is of another environment"
     }
 
@@ -16,15 +17,18 @@ package struct AppStoreSignature: Sendable {
     package let bundle: String
     /// `Production`, `Sandbox`.
     package let environments: [String]
+    /// Apple's number of the app, which production names beside the bundle; nil: the bundle alone says which app it is.
+    package let appID: Int?
 
     package static let mostBytes = 131_072
     private static let leafMark = "1.2.840.113635.100.6.11.1"
     private static let intermediateMark = "1.2.840.113635.100.6.2.1"
 
-    package init(roots: CertificateRoots, bundle: String, environments: [String]) {
+    package init(roots: CertificateRoots, bundle: String, environments: [String], appID: Int? = nil) {
         self.roots = roots
         self.bundle = bundle
         self.environments = environments
+        self.appID = appID
     }
 
     /// The notification with its transaction and renewal decoded: `data.transaction` and `data.renewal`. All three are checked.
@@ -38,6 +42,10 @@ package struct AppStoreSignature: Sendable {
         guard notification["data"]?["bundleId"]?.text == bundle else { throw .bundle }
         guard let environment = notification["data"]?["environment"]?.text, environments.contains(environment) else {
             throw .environment
+        }
+        // The sandbox has no apps of the store, and names no number.
+        if let appID, environment == "Production", notification["data"]?["appAppleId"]?.integer != appID {
+            throw .app
         }
         var known = data.filter { !["transaction", "renewal"].contains($0.key) }
         for (from, to) in [("signedTransactionInfo", "transaction"), ("signedRenewalInfo", "renewal")] {

@@ -8,6 +8,8 @@ struct FakeModelStream {
 
     let asked: FakeModels.Asked
     let connection: RawConnection
+    /// What it says that it did cost, whatever it did.
+    var billed: (tokensIn: Int, tokensOut: Int)?
 
     func begin() -> Bool {
         guard
@@ -17,7 +19,7 @@ struct FakeModelStream {
             )
         else { return false }
         guard asked.isAnthropic else { return true }
-        let tokens = FakeModels.tokens(in: asked.prompt)
+        let tokens = billed?.tokensIn ?? FakeModels.tokens(in: asked.prompt)
         return event(
             "message_start",
             ["type": "message_start", "message": ["usage": ["input_tokens": .int(tokens), "output_tokens": 1]]])
@@ -46,7 +48,7 @@ struct FakeModelStream {
     }
 
     func end(_ text: String, reason: Reason, isCounted: Bool) -> Bool {
-        let out = FakeModels.tokens(out: text)
+        let out = billed?.tokensOut ?? FakeModels.tokens(out: text)
         if asked.isAnthropic {
             let stop = ["whole": "tool_use", "cut": "max_tokens", "refused": "refusal"]["\(reason)"] ?? ""
             var delta: [JSONValue.Member] = [
@@ -61,7 +63,8 @@ struct FakeModelStream {
         guard event(nil, ["choices": [["delta": [:], "finish_reason": .string(finish)]]]) else { return false }
         if isCounted {
             let usage: JSONValue = [
-                "prompt_tokens": .int(FakeModels.tokens(in: asked.prompt)), "completion_tokens": .int(out),
+                "prompt_tokens": .int(billed?.tokensIn ?? FakeModels.tokens(in: asked.prompt)),
+                "completion_tokens": .int(out),
             ]
             guard event(nil, ["choices": [], "usage": usage]) else { return false }
         }

@@ -101,6 +101,10 @@ extension FakeModels {
         case .answer(let text):
             count(asked, text, notes)
             return asked.isAnthropic ? message(asked, text, "tool_use") : completion(asked, text, "stop")
+        case .answerBilled(let text, let tokensIn, let tokensOut):
+            let billed = (tokensIn, tokensOut)
+            return asked.isAnthropic
+                ? message(asked, text, "tool_use", billed) : completion(asked, text, "stop", billed)
         case .cutAtBound(let text):
             count(asked, text, notes)
             return asked.isAnthropic ? message(asked, text, "max_tokens") : completion(asked, text, "length")
@@ -117,26 +121,32 @@ extension FakeModels {
         }
     }
 
-    private static func message(_ asked: Asked, _ text: String, _ stop: String) -> JSONValue {
+    private static func message(
+        _ asked: Asked, _ text: String, _ stop: String, _ billed: (tokensIn: Int, tokensOut: Int)? = nil
+    ) -> JSONValue {
         [
             "type": "succeeded",
             "message": [
                 "content": text.isEmpty ? [] : [["type": "tool_use", "name": "answer", "input": .raw(text)]],
                 "stop_reason": .string(stop),
                 "usage": [
-                    "input_tokens": .int(tokens(in: asked.prompt)), "output_tokens": .int(tokens(out: text)),
+                    "input_tokens": .int(billed?.tokensIn ?? tokens(in: asked.prompt)),
+                    "output_tokens": .int(billed?.tokensOut ?? tokens(out: text)),
                 ],
             ],
         ]
     }
 
-    private static func completion(_ asked: Asked, _ text: String, _ finish: String) -> JSONValue {
+    private static func completion(
+        _ asked: Asked, _ text: String, _ finish: String, _ billed: (tokensIn: Int, tokensOut: Int)? = nil
+    ) -> JSONValue {
         [
             "status_code": 200,
             "body": [
                 "choices": [["message": ["content": .string(text)], "finish_reason": .string(finish)]],
                 "usage": [
-                    "prompt_tokens": .int(tokens(in: asked.prompt)), "completion_tokens": .int(tokens(out: text)),
+                    "prompt_tokens": .int(billed?.tokensIn ?? tokens(in: asked.prompt)),
+                    "completion_tokens": .int(billed?.tokensOut ?? tokens(out: text)),
                 ],
             ],
         ]

@@ -22,6 +22,8 @@ package final class FakeModels: Sendable {
         case answer(String)
         /// Without figures of what it did cost.
         case answerUncounted(String)
+        /// With figures that are not so.
+        case answerBilled(String, tokensIn: Int, tokensOut: Int)
         case refuse
         /// At the bound of tokens.
         case cutAtBound(String)
@@ -128,10 +130,13 @@ package final class FakeModels: Sendable {
             let fields = headers.map { "\($0.0): \($0.1)\r\n" }.joined()
             return connection.answer(body, status: "\(status) Said", headers: fields)
         }
-        let stream = FakeModelStream(asked: asked, connection: connection)
+        var stream = FakeModelStream(asked: asked, connection: connection)
+        if case .answerBilled(_, let tokensIn, let tokensOut) = behaviour { stream.billed = (tokensIn, tokensOut) }
         guard stream.begin() else { return false }
         switch behaviour {
         case .status: break
+        case .answerBilled(let text, _, _):
+            return stream.write(text) && stream.end(text, reason: .whole, isCounted: true)
         case .answer(let text), .answerUncounted(let text), .cutAtBound(let text):
             var isCounted = true
             var isCut = false

@@ -72,14 +72,16 @@ package struct CertificateChain: Sendable {
     }
 
     package func notification(
-        bundle: String = "com.example.app", environment: String = "Production", inner: String = "com.example.app"
+        bundle: String = "com.example.app", environment: String = "Production", inner: String = "com.example.app",
+        appID: String? = nil
     ) -> String {
         let transaction = sign(
             #"{"transactionId":"1","originalTransactionId":"1","bundleId":"\#(inner)","environment":"\#(environment)"}"#
         )
         let renewal = sign(#"{"originalTransactionId":"1","autoRenewStatus":1,"environment":"\#(environment)"}"#)
+        let app = appID.map { "\"appAppleId\":\($0)," } ?? ""
         return sign(
-            #"{"notificationType":"DID_RENEW","notificationUUID":"u","signedDate":1,"data":{"bundleId":"\#(bundle)","environment":"\#(environment)","transaction":"forged","signedTransactionInfo":"\#(transaction)","signedRenewalInfo":"\#(renewal)"}}"#
+            #"{"notificationType":"DID_RENEW","notificationUUID":"u","signedDate":1,"data":{\#(app)"bundleId":"\#(bundle)","environment":"\#(environment)","transaction":"forged","signedTransactionInfo":"\#(transaction)","signedRenewalInfo":"\#(renewal)"}}"#
         )
     }
 }

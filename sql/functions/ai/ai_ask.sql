@@ -109,19 +109,34 @@ begin
     end case;
 end $$;
 
--- What of a quota is left, of the tenant's tokens and of those of the purpose; null: no bound.
-create or replace function millrace.ai_left(the_account text, the_purpose text) returns numeric
+-- What is left of the account's quotas; null: no bound.
+create or replace function millrace.ai_account_left(q millrace.ai_question) returns numeric
 language sql stable as $$
-    select least(millrace.quota_left(the_account, 'ai_tokens'), millrace.quota_left(the_account, 'ai_tokens:' || the_purpose))
+    select least(millrace.quota_left(q.account, 'ai_tokens'), millrace.quota_left(q.account, 'ai_tokens:' || q.purpose))
 $$;
 
-create or replace function millrace.ai_quota_refuse(the_account text, the_purpose text) returns void
+-- What the person may still use of this purpose today; null: a back end asks, and no person is counted.
+create or replace function millrace.ai_person_left(q millrace.ai_question) returns numeric
+language sql stable as $$
+    select case when q.person_most is not null then greatest(0, q.person_most - millrace.day_used('ai:' || q.purpose, millrace.keyed_hash('person', q.actor))) end
+$$;
+
+create or replace function millrace.ai_left(q millrace.ai_question) returns numeric
+language sql stable as $$
+    select least(millrace.ai_account_left(q), millrace.ai_person_left(q))
+$$;
+
+create or replace function millrace.ai_quota_refuse(q millrace.ai_question) returns void
 language plpgsql stable as $$
 begin
-    perform millrace.refuse_quota('the tokens of this period are used up', 'tenant', 'See the view quotas for when the next period begins.', q.allowed, ceil(q.used),
-            millrace.quota_reset(q.period, q.since))
-       from millrace.quota q where q.tenant = the_account and q.name in ('ai_tokens', 'ai_tokens:' || the_purpose) and q.allowed is not null
-      order by millrace.quota_left(q.tenant, q.name) limit 1;
+    if millrace.ai_person_left(q) <= 0 then
+        perform millrace.refuse_quota('the person has used the tokens that it may use for this purpose today', 'actor', 'The next day begins at midnight UTC.', q.person_most,
+            millrace.day_used('ai:' || q.purpose, millrace.keyed_hash('person', q.actor)), (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
+    end if;
+    perform millrace.refuse_quota('the tokens of this period are used up', 'tenant', 'See the view quotas for when the next period begins.', x.allowed, ceil(x.used),
+            millrace.quota_reset(x.period, x.since))
+       from millrace.quota x where x.tenant = q.account and x.name in ('ai_tokens', 'ai_tokens:' || q.purpose) and x.allowed is not null
+      order by millrace.quota_left(x.tenant, x.name) limit 1;
 end $$;
 
 -- What the options of a question are: {"locale", "model", "priority", "run_at", "room", "ref", "fresh", "may_wait"}.
@@ -186,8 +201,9 @@ begin
     end if;
 end $$;
 
--- Asks, or answers from the store. For callers whose rights are checked.
-create or replace function millrace.ai_put(the_purpose text, the_input jsonb, the_tenant text, the_actor text, the_options jsonb, caller name) returns uuid
+-- Asks, or answers from the store. For callers whose rights are checked. counts_person: the actor asks, or has caused the question, and uses tokens that
+-- are its own of the day.
+create or replace function millrace.ai_put(the_purpose text, the_input jsonb, the_tenant text, the_actor text, the_options jsonb, counts_person boolean, caller name) returns uuid
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     p record;
@@ -198,6 +214,7 @@ declare
     said jsonb;
     the_key bytea;
     old millrace.ai_question;
+    payer millrace.ai_question;                           -- as far as it says who pays
     t timestamptz := millrace.now();
     its_batches text;                                     -- of which provider it waits for
     kind constant text := 'ai.' || the_purpose;
@@ -206,6 +223,14 @@ begin
     select x.* into p from millrace.ai_purpose(the_purpose) x;
     if p.version is null then
         perform millrace.refuse(format('there is no purpose %L', left(the_purpose, 60)), 'purpose', 'millrace ai purposes lists those there are; ai_purpose_put adds one.', 'P0002', 'not_found');
+    end if;
+    payer.purpose := the_purpose;
+    payer.account := the_account;
+    payer.actor := the_actor;
+    payer.person_most := case when counts_person then coalesce((p.limits ->> 'client_tokens')::bigint, millrace.ai_client_tokens()) end;
+    if payer.person_most = 0 then
+        perform millrace.refuse(format('only back ends ask for the purpose %L', left(the_purpose, 60)), 'purpose',
+            'An admin says otherwise with limits.client_tokens of ai_purpose_put.', '42501', 'permission');
     end if;
     perform millrace.ai_input_check(p.variables, the_input);
     perform millrace.ai_must_be_on(the_tenant, the_actor);
@@ -217,14 +242,14 @@ begin
     else
         the_key := sha256(the_key || convert_to(the_id::text, 'UTF8'));
     end if;
-    if old.id is null and millrace.ai_left(the_account, the_purpose) <= 0 then
-        perform millrace.ai_quota_refuse(the_account, the_purpose);
+    if old.id is null and millrace.ai_left(payer) <= 0 then
+        perform millrace.ai_quota_refuse(payer);
     end if;
     if the_options -> 'may_wait' = 'true' and old.id is null then
         its_batches := millrace.ai_batch_provider(coalesce(the_options ->> 'model', p.model));
     end if;
-    insert into millrace.ai_question (id, purpose, version, tenant, family, actor, caller, account, locale, input, key, model, batch_of, room, ref, status, answer, provider, answered_by, source, asked_at, ended_at)
-    values (the_id, the_purpose, p.version, the_tenant, family, the_actor, ai_put.caller, the_account, the_locale, said, the_key, the_options ->> 'model', its_batches, the_options ->> 'room',
+    insert into millrace.ai_question (id, purpose, version, tenant, family, actor, caller, account, person_most, locale, input, key, model, batch_of, room, ref, status, answer, provider, answered_by, source, asked_at, ended_at)
+    values (the_id, the_purpose, p.version, the_tenant, family, the_actor, ai_put.caller, the_account, payer.person_most, the_locale, said, the_key, the_options ->> 'model', its_batches, the_options ->> 'room',
         (the_options ->> 'ref')::uuid, case when old.id is null then 'waiting' else 'answered' end, old.answer, old.provider, old.answered_by, old.id, t, case when old.id is not null then t end);
     if old.id is not null then
         perform millrace.ai_put_to_use(q) from millrace.ai_question q where q.id = the_id;
@@ -256,5 +281,5 @@ begin
     if ai_ask.options ?| array['room', 'ref'] and not millrace.is_backend(ai_ask.caller) then
         perform millrace.refuse('options.room and ref are for back ends', 'options', 'Leave them out.', '42501', 'permission');
     end if;
-    return millrace.ai_put(ai_ask.purpose, ai_ask.input, the_tenant, me, ai_ask.options, ai_ask.caller);
+    return millrace.ai_put(ai_ask.purpose, ai_ask.input, the_tenant, me, ai_ask.options, millrace.claims(ai_ask.caller) is not null or not millrace.is_backend(ai_ask.caller), ai_ask.caller);
 end $$;

@@ -10,6 +10,18 @@ language sql stable as $$
         (select f.name from millrace.ai_provider f order by f.place limit 1))
 $$;
 
+-- The run of a job that we have made, with a live lease. Others who may enqueue this kind have no business with a batch.
+create or replace function millrace.ai_own_run(token text) returns void
+language plpgsql volatile as $$
+declare
+    run record;
+begin
+    select * into run from millrace.live_run(token);
+    if not millrace.job_serves(run.job, null, null, null) then
+        perform millrace.refuse('this job was not made for it', 'token', 'Millrace enqueues these jobs itself.', '42501', 'permission');
+    end if;
+end $$;
+
 -- One job gathers what is asked within five minutes. What is committed later is taken by the next, or by its own job.
 create or replace function millrace.ai_batch_gather(the_provider text) returns void
 language plpgsql volatile as $$
@@ -39,7 +51,7 @@ declare
     q millrace.ai_question;
     p record;
 begin
-    perform millrace.live_run(ai_batch_next.token);
+    perform millrace.ai_own_run(ai_batch_next.token);
     for q in select x.* from millrace.ai_question x where x.status = 'waiting' and x.batch_of = ai_batch_next.provider and x.batch is null and x.seq > ai_batch_next.after
              order by x.seq limit ai_batch_next.most
     loop
@@ -70,15 +82,15 @@ begin
         perform millrace.ai_single(q.id);
         return false;
     end if;
-    if coalesce(millrace.ai_left(q.account, q.purpose) < most, false) or not millrace.ai_use(q.account, q.purpose, most, true) then
+    if coalesce(millrace.ai_left(q) < most, false) or not millrace.ai_use(q, most) then
         -- What a batch has reserved may come back, and then the next one takes this.
-        if not exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running' and c.batch is not null) then
+        if not millrace.ai_may_come_back(q, most, true) then
             perform millrace.ai_single(q.id);
         end if;
         return false;
     end if;
-    insert into millrace.ai_call (id, question, n, account, purpose, provider, model, reserved, outcome, at, batch)
-    values (gen_random_uuid(), q.id, q.calls + 1, q.account, q.purpose, the_provider, left(the_model, 200), most, 'running', millrace.now(), the_batch);
+    insert into millrace.ai_call (id, question, n, account, counts_for, purpose, provider, model, reserved, outcome, at, batch)
+    values (gen_random_uuid(), q.id, q.calls + 1, q.account, case when q.person_most is not null then millrace.keyed_hash('person', q.actor) end, q.purpose, the_provider, left(the_model, 200), most, 'running', millrace.now(), the_batch);
     update millrace.ai_question x set calls = x.calls + 1, batch = the_batch where x.id = q.id;
     return true;
 end $$;
@@ -91,7 +103,9 @@ declare
     one jsonb;
     taken int := 0;
 begin
-    perform millrace.live_run(ai_batch_open.token);
+    perform millrace.ai_own_run(ai_batch_open.token);
+    perform millrace.ai_people_lock(array_agg(q.purpose), array_agg(millrace.keyed_hash('person', q.actor)), array_agg(millrace.today_utc()))
+       from jsonb_array_elements(ai_batch_open.calls) x join millrace.ai_question q on q.id = (x ->> 'question')::uuid where q.person_most is not null having count(*) > 0;
     for one in select x from jsonb_array_elements(ai_batch_open.calls) x join millrace.ai_question q on q.id = (x ->> 'question')::uuid
              order by q.account, q.seq loop
         if one -> 'single' = 'true' then
@@ -114,7 +128,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     b millrace.ai_batch;
 begin
-    perform millrace.live_run(ai_batch_take.token);
+    perform millrace.ai_own_run(ai_batch_take.token);
     select * into b from millrace.ai_batch x where x.id = ai_batch_take.batch;
     what := case coalesce(b.status, 'ended') when 'open' then 'send' when 'sent' then 'look' else 'done' end;
     provider := b.provider; remote := b.remote; is_again := b.sending_at is not null;
@@ -127,7 +141,7 @@ returns table (call uuid, called text, question uuid, purpose text, version int,
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.live_run(ai_batch_calls.token);
+    perform millrace.ai_own_run(ai_batch_calls.token);
     return query
         select c.id, c.model, q.id, q.purpose, q.version, p.instructions, p.prompt, p.variables, p.schema, p.limits, q.input
           from millrace.ai_call c join millrace.ai_question q on q.id = c.question cross join lateral millrace.ai_purpose(q.purpose, q.version) p
@@ -138,16 +152,22 @@ end $$;
 create or replace function millrace.ai_batch_sending(token text, batch uuid, is_sending boolean) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.live_run(ai_batch_sending.token);
+    perform millrace.ai_own_run(ai_batch_sending.token);
     update millrace.ai_batch b set sending_at = case when ai_batch_sending.is_sending then millrace.now() end where b.id = ai_batch_sending.batch and b.status = 'open';
-    return found;
+    if not found then
+        return false;
+    end if;
+    if not ai_batch_sending.is_sending then
+        perform millrace.ai_leftovers_hurry(ai_batch_sending.batch);
+    end if;
+    return true;
 end $$;
 
 -- After its answer.
 create or replace function millrace.ai_batch_sent(token text, batch uuid, remote text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.live_run(ai_batch_sent.token);
+    perform millrace.ai_own_run(ai_batch_sent.token);
     update millrace.ai_batch b set remote = left(ai_batch_sent.remote, 200), status = 'sent', sent_at = millrace.now() where b.id = ai_batch_sent.batch and b.status = 'open';
     return found;
 end $$;
@@ -162,7 +182,8 @@ declare
 begin
     -- Erased meanwhile, or of another batch: there is nothing to answer.
     select * into c from millrace.ai_call x where x.id = (r ->> 'call')::uuid and x.batch = the_batch;
-    if not found or not millrace.ai_call_close(c.id, r ->> 'outcome', (r ->> 'tokens_in')::int, (r ->> 'tokens_out')::int, r ->> 'class', r ->> 'error') then
+    if not found or not millrace.ai_call_close(c.id, r ->> 'outcome', millrace.ai_figure((r ->> 'tokens_in')::numeric, 0), millrace.ai_figure((r ->> 'tokens_out')::numeric, 0), r ->> 'class',
+            r ->> 'error') then
         return false;
     end if;
     select * into q from millrace.ai_question x where x.id = c.question and x.status = 'waiting' and x.batch = the_batch;
@@ -190,8 +211,10 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     came int;
 begin
-    perform millrace.live_run(ai_batch_results.token);
-    select count(*) filter (where millrace.ai_batch_result(ai_batch_results.batch, r)) into came 
+    perform millrace.ai_own_run(ai_batch_results.token);
+    perform millrace.ai_people_lock(array_agg(c.purpose), array_agg(c.counts_for), array_agg((c.at at time zone 'UTC')::date))
+       from jsonb_array_elements(ai_batch_results.results) x join millrace.ai_call c on c.id = (x ->> 'call')::uuid where c.counts_for is not null having count(*) > 0;
+    select count(*) filter (where millrace.ai_batch_result(ai_batch_results.batch, r)) into came
       from (select x as r from jsonb_array_elements(ai_batch_results.results) x join millrace.ai_call c on c.id = (x ->> 'call')::uuid order by c.account, c.id) o;
     update millrace.ai_batch b set answered = b.answered + came where b.id = ai_batch_results.batch;
     return came;
@@ -206,7 +229,7 @@ declare
     c millrace.ai_call;
     b millrace.ai_batch;
 begin
-    perform millrace.live_run(ai_batch_end.token);
+    perform millrace.ai_own_run(ai_batch_end.token);
     -- A run that recorded all results may have deleted them at the provider, and the next one finds none.
     update millrace.ai_batch x
        set status = case when ai_batch_end.status = 'lost' and not exists (select from millrace.ai_call y where y.batch = x.id and y.outcome = 'running') then 'ended' else ai_batch_end.status end,
@@ -215,6 +238,12 @@ begin
     if not found then
         return;
     end if;
+    if b.remote is not null then
+        perform millrace.ai_leftover_put(b.provider, 'batch', b.remote, b.id, millrace.now());
+    end if;
+    perform millrace.ai_leftovers_hurry(b.id);
+    perform millrace.ai_people_lock(array_agg(x.purpose), array_agg(x.counts_for), array_agg((x.at at time zone 'UTC')::date))
+       from millrace.ai_call x where x.batch = b.id and x.outcome = 'running' and x.counts_for is not null having count(*) > 0;
     for c in select x.* from millrace.ai_call x where x.batch = b.id and x.outcome = 'running' order by x.account, x.id loop
         perform millrace.ai_call_close(c.id, case b.status when 'failed' then 'failed' else 'unknown' end, case when b.status = 'failed' then 0 end, case when b.status = 'failed' then 0 end,
             'unknown', 'the batch has no result of it');

@@ -1,5 +1,11 @@
 -- Reading questions and answers, and forgetting them.
 
+-- Whether the caller's claims reach a question: one that was asked for a tenant is that tenant's, and a person of several tenants sees each by itself.
+create or replace function millrace.ai_is_of_tenant(the_tenant text, caller name) returns boolean
+language sql stable as $$
+    select the_tenant is null or millrace.is_within(the_tenant, millrace.caller_tenant(caller))
+$$;
+
 -- A question of the actor's, with its answer. The answer is what a model wrote: show it as text, never as markup, and do not carry out what it says.
 create or replace function millrace.ai_answer(id uuid, actor text default null, caller millrace.caller_name default current_user)
 returns table (question uuid, purpose text, status text, answer jsonb, reason text, sentence text, job bigint, from_store boolean, asked_at timestamptz, ended_at timestamptz)
@@ -11,7 +17,9 @@ begin
     return query
         select q.id, q.purpose, q.status, q.answer, q.reason, q.sentence, q.job, q.source is not null, q.asked_at, q.ended_at
           from millrace.ai_question q
-         where q.id = ai_answer.id and (millrace.is_staff(ai_answer.caller) or (q.room is distinct from 'chat' and q.actor is not distinct from me and (me is not null or q.caller = ai_answer.caller)));
+         where q.id = ai_answer.id
+           and (millrace.is_staff(ai_answer.caller)
+                or q.room is distinct from 'chat' and q.actor is not distinct from me and (me is not null or q.caller = ai_answer.caller) and millrace.ai_is_of_tenant(q.tenant, caller => ai_answer.caller));
     if not found then
         perform millrace.refuse('there is no such question', 'id', null, 'P0002', 'not_found');
     end if;
@@ -28,14 +36,14 @@ declare
 begin
     perform millrace.quest_page(ai_own.page);
     if ai_own.after is not null then
-        select q.seq into last from millrace.ai_question q where q.id = ai_own.after and q.actor = me;
+        select q.seq into last from millrace.ai_question q where q.id = ai_own.after and q.actor = me and millrace.ai_is_of_tenant(q.tenant, caller => ai_own.caller);
         if not found then
             perform millrace.refuse('there is no such question', 'after', null, 'P0002', 'not_found');
         end if;
     end if;
     return query
         select q.id, q.purpose, q.status, q.answer, q.reason, q.asked_at, q.ended_at from millrace.ai_question q
-         where q.actor = me and q.room is distinct from 'chat' and (last is null or q.seq < last) order by q.seq desc limit ai_own.page;
+         where q.actor = me and q.room is distinct from 'chat' and millrace.ai_is_of_tenant(q.tenant, caller => ai_own.caller) and (last is null or q.seq < last) order by q.seq desc limit ai_own.page;
 end $$;
 
 -- For operators: questions without what was asked and answered.
@@ -65,9 +73,10 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from millrace.ai_question q where q.id = the_id
 $$;
 
--- For status and metrics: the providers that are configured, what is open, since when (but for what waits for a batch), and of the last hour what ended and what it cost.
+-- For status and metrics: the providers that are configured, what is open, since when (but for what waits for a batch), of the last hour what ended and what it cost, and how
+-- much could not be deleted at providers yet.
 create or replace function millrace.ai_state(out providers text[], out switched bigint, out open bigint, out oldest timestamptz, out answered bigint, out from_store bigint, out refused bigint, out failed bigint,
-    out tokens_in bigint, out tokens_out bigint)
+    out tokens_in bigint, out tokens_out bigint, out undeleted bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
     past timestamptz := millrace.now() - interval '1 hour';
@@ -79,6 +88,7 @@ begin
            count(*) filter (where x.status = 'failed'), coalesce(sum(x.tokens_in), 0), coalesce(sum(x.tokens_out), 0)
       into answered, from_store, refused, failed, tokens_in, tokens_out
       from (select q.status, q.source, q.tokens_in, q.tokens_out from millrace.ai_question q where q.ended_at >= past order by q.ended_at desc limit 10000) x;
+    undeleted := (select count(*) from millrace.ai_leftover l where l.tries > 0);
 end $$;
 
 -- Deletes questions; those that are still open are not asked any more. Returns how many.
@@ -138,5 +148,6 @@ begin
     get diagnostics gone = row_count;
     delete from millrace.ai_batch b where b.ended_at < millrace.now() - make_interval(days => millrace.ai_keep_days());
     perform millrace.ai_check();
+    perform millrace.ai_leftovers_check();
     return gone;
 end $$;

@@ -1,20 +1,41 @@
 -- What a worker does with a question: takes it, pays for each call before it is made, and records the answer or why there is none.
 
--- Adds to the two counters of an account, or to neither.
-create or replace function millrace.ai_use(the_account text, the_purpose text, amount numeric, refuses boolean) returns boolean
+-- Takes tokens for a call: of the person's day and of the two counters of the account, or of none. The person's row is always locked first.
+create or replace function millrace.ai_use(q millrace.ai_question, amount int) returns boolean
 language plpgsql volatile as $$
 begin
-    if the_account is null then
+    if q.person_most is not null and not millrace.day_use('ai:' || q.purpose, millrace.keyed_hash('person', q.actor), amount, q.person_most) then
+        return false;
+    end if;
+    if q.account is null then
         return true;
     end if;
-    if not millrace.quota_use(the_account, 'ai_tokens', amount, refuses) then
-        return false;
+    if millrace.quota_use(q.account, 'ai_tokens', amount) then
+        if millrace.quota_use(q.account, 'ai_tokens:' || q.purpose, amount) then
+            return true;
+        end if;
+        perform millrace.quota_use(q.account, 'ai_tokens', -amount, false);
     end if;
-    if not millrace.quota_use(the_account, 'ai_tokens:' || the_purpose, amount, refuses) then
-        perform millrace.quota_use(the_account, 'ai_tokens', -amount, false);
-        return false;
+    if q.person_most is not null then
+        perform millrace.ai_day_give_back(q.purpose, millrace.keyed_hash('person', q.actor), millrace.today_utc(), amount);
     end if;
-    return true;
+    return false;
+end $$;
+
+create or replace function millrace.ai_day_give_back(the_purpose text, the_person bytea, the_day date, amount int) returns void
+language sql volatile as $$
+    update millrace.day_count c set n = greatest(0, c.n - amount) where c.what = 'ai:' || the_purpose and c.who = the_person and c.day = the_day
+$$;
+
+-- Before a statement that uses or settles for several people: their rows in one order, so that two such do not wait for each other.
+create or replace function millrace.ai_people_lock(purposes text[], people bytea[], days date[]) returns void
+language plpgsql volatile as $$
+begin
+    insert into millrace.day_count (what, who, day, n)
+    select distinct 'ai:' || x.purpose, x.person, x.day, 0 from unnest(purposes, people, days) x(purpose, person, day) order by 1, 2, 3
+        on conflict do nothing;
+    perform from millrace.day_count c join unnest(purposes, people, days) x(purpose, person, day) on c.what = 'ai:' || x.purpose and c.who = x.person and c.day = x.day
+      order by c.what, c.who, c.day for update of c;
 end $$;
 
 -- Gives back what a call did not use, to each counter only if its period still is the one in which it was reserved.
@@ -24,6 +45,9 @@ declare
     counter text;
     since timestamptz;
 begin
+    if c.counts_for is not null then
+        perform millrace.ai_day_give_back(c.purpose, c.counts_for, (c.at at time zone 'UTC')::date, c.reserved - spent);
+    end if;
     if c.account is null then
         return;
     end if;
@@ -32,6 +56,13 @@ begin
         perform millrace.quota_use(c.account, counter, spent - case when c.at >= since then c.reserved else 0 end, false);
     end loop;
 end $$;
+
+-- What a provider says that it has counted; null: it has said nothing that can be true. A figure below none would give back tokens that were used, and
+-- an answer costs some.
+create or replace function millrace.ai_figure(said numeric, fewest int) returns int
+language sql immutable parallel safe as $$
+    select case when said between fewest and 10000000 and said = trunc(said) then said::int end
+$$;
 
 -- Ends a question that was not answered. With its row locked.
 create or replace function millrace.ai_end(the_id uuid, the_status text, the_reason text, the_sentence text) returns void
@@ -94,6 +125,16 @@ begin
     model := coalesce(q.model, p.model); limits := p.limits; input := q.input; locale := q.locale;
 end $$;
 
+-- Whether too few tokens are left now, and calls that run may give some back: those of batches, or those that are made alone.
+create or replace function millrace.ai_may_come_back(q millrace.ai_question, most int, of_batches boolean) returns boolean
+language sql stable set enable_seqscan = off as $$
+    select coalesce(millrace.ai_account_left(q) < most, false)
+              and exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running' and (c.batch is not null) = of_batches)
+        or coalesce(millrace.ai_person_left(q) < most, false)
+              and exists (select from millrace.ai_call c where c.counts_for = millrace.keyed_hash('person', q.actor) and c.purpose = q.purpose and c.outcome = 'running'
+                             and (c.batch is not null) = of_batches)
+$$;
+
 -- Before a call: reserves as many tokens as it can cost. A text never has more tokens than bytes. null: the account has too few left; `waits`
 -- when calls that run now may give some back. Those of a batch may last a day: nobody waits for them.
 create or replace function millrace.ai_call_open(token text, question uuid, provider text, model text, bytes int, max_tokens int, out call uuid, out waits boolean)
@@ -109,40 +150,49 @@ begin
         perform millrace.refuse('the question is not asked any more', 'question', 'Stop: it was erased or ended.', '55000', 'conflict');
     end if;
     -- Without a warning that the quota is used up: what calls that run now have reserved may come back.
-    waits := coalesce(millrace.ai_left(q.account, q.purpose) < most, false) and exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running' and c.batch is null);
+    waits := millrace.ai_may_come_back(q, most, false);
     if waits then
         return;
     end if;
-    if not millrace.ai_use(q.account, q.purpose, most, true) then
-        waits := exists (select from millrace.ai_call c where c.account = q.account and c.outcome = 'running' and c.batch is null);
+    if not millrace.ai_use(q, most) then
+        waits := millrace.ai_may_come_back(q, most, false);
         return;
     end if;
-    insert into millrace.ai_call (id, question, n, account, purpose, provider, model, reserved, outcome, at)
-    values (gen_random_uuid(), q.id, q.calls + 1, q.account, q.purpose, ai_call_open.provider, left(ai_call_open.model, 200), most, 'running', millrace.now())
+    insert into millrace.ai_call (id, question, n, account, counts_for, purpose, provider, model, reserved, outcome, at)
+    values (gen_random_uuid(), q.id, q.calls + 1, q.account, case when q.person_most is not null then millrace.keyed_hash('person', q.actor) end, q.purpose,
+        ai_call_open.provider, left(ai_call_open.model, 200), most, 'running', millrace.now())
     returning id into call;
     update millrace.ai_question x set calls = x.calls + 1 where x.id = q.id;
 end $$;
 
--- After a call: what it did cost takes the place of what was reserved. Without figures the reservation stays. False: it is closed already, or was erased.
+-- After a call: what it did cost takes the place of what was reserved. Without figures, or with figures that cannot be true, the reservation stays.
+-- False: it is closed already, or was erased.
 create or replace function millrace.ai_call_close(call uuid, outcome text, tokens_in int default null, tokens_out int default null, error_class text default null, error text default null, ms int default null)
 returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     c millrace.ai_call;
+    fewest int := case when ai_call_close.outcome in ('answered', 'unfit') then 1 else 0 end;
+    were_in int := millrace.ai_figure(ai_call_close.tokens_in, fewest);
+    were_out int := millrace.ai_figure(ai_call_close.tokens_out, fewest);
 begin
+    if were_in is null or were_out is null then
+        were_in := null;
+        were_out := null;
+    end if;
     perform from millrace.ai_question q join millrace.ai_call x on x.question = q.id where x.id = ai_call_close.call for no key update of q;      -- first, as ai_call_open does
     select * into c from millrace.ai_call x where x.id = ai_call_close.call and (x.outcome = 'running' or x.outcome = 'unknown' and x.tokens_in is null) for no key update;
     if not found then
         return false;
     end if;
     update millrace.ai_call x
-       set outcome = ai_call_close.outcome, tokens_in = ai_call_close.tokens_in, tokens_out = ai_call_close.tokens_out, error_class = ai_call_close.error_class,
+       set outcome = ai_call_close.outcome, tokens_in = were_in, tokens_out = were_out, error_class = ai_call_close.error_class,
            error = left(ai_call_close.error, 500), ms = ai_call_close.ms
      where x.id = c.id;
-    if ai_call_close.tokens_in is not null then
-        perform millrace.ai_settle(c, ai_call_close.tokens_in + coalesce(ai_call_close.tokens_out, 0));
-        update millrace.ai_question q set tokens_in = q.tokens_in + ai_call_close.tokens_in, tokens_out = q.tokens_out + coalesce(ai_call_close.tokens_out, 0) where q.id = c.question;
+    if were_in is not null then
+        perform millrace.ai_settle(c, were_in + were_out);
+        update millrace.ai_question q set tokens_in = q.tokens_in + were_in, tokens_out = q.tokens_out + were_out where q.id = c.question;
     end if;
     return true;
 end $$;

@@ -1,8 +1,10 @@
 -- For operators: what keeps questions from being answered, and a purpose as it can be put again.
 
 -- late: questions that are due for more than 15 minutes and have no answer. unserved: purposes whose jobs no living worker takes, while it takes those of
--- others, as workers of earlier versions do with those that an app added. serving: sessions of workers that take such jobs at all.
-create or replace function millrace.ai_troubles(out providers text[], out switched bigint, out late bigint, out late_s float8, out unserved text[], out serving bigint)
+-- others, as workers of earlier versions do with those that an app added. serving: sessions of workers that take such jobs at all. unbounded: purposes that were
+-- put before purposes said how much a person may use. undeleted: what could not be deleted at providers, since when, some of it, and why.
+create or replace function millrace.ai_troubles(out providers text[], out switched bigint, out late bigint, out late_s float8, out unserved text[], out serving bigint,
+    out unbounded text[], out undeleted bigint, out undeleted_s float8, out undeleted_names text[], out undeleted_error text)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
     t timestamptz := millrace.now();
@@ -21,6 +23,11 @@ begin
      where (s.queues is null or 'ai' = any (s.queues)) and exists (select from millrace.kind x where x.id = millrace.kind_base(k) and x.name like 'ai.%');
     unserved := array(select p.name from millrace.ai_purposes() p
                        where serving > 0 and not exists (select from millrace.kind x where x.name = millrace.ai_kind(p.name) and x.id = any (kinds_served)) order by p.name);
+    unbounded := array(select p.name from millrace.ai_purposes() p where p.client_tokens is null order by p.name);
+    select count(*), coalesce(max(extract(epoch from t - l.since)), 0), (array_agg(l.provider || ' ' || l.remote order by l.since, l.remote))[1:5],
+           (array_agg(l.error order by l.tried_at desc))[1]
+      into undeleted, undeleted_s, undeleted_names, undeleted_error from millrace.ai_leftover l where l.tries > 0;
+    undeleted_names := coalesce(undeleted_names, '{}');
 end $$;
 
 -- A purpose as ai_purpose_put takes it, with its version; null: there is none.

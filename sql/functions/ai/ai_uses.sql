@@ -36,8 +36,8 @@ declare
     said text;
     the_reason text := 'internal';
 begin
-    perform millrace.ai_put(the_purpose, the_input, the_tenant, the_actor, jsonb_build_object('room', the_room, 'ref', the_ref, 'priority', 6), current_user);
-exception when sqlstate '22023' or sqlstate '53400' or sqlstate '55000' then
+    perform millrace.ai_put(the_purpose, the_input, the_tenant, the_actor, jsonb_build_object('room', the_room, 'ref', the_ref, 'priority', 6), the_actor is not null, current_user);
+exception when sqlstate '22023' or sqlstate '42501' or sqlstate '53400' or sqlstate '55000' then
     get stacked diagnostics why = message_text, said = pg_exception_detail;
     if notes then
         the_reason := case when left(said, 1) = '{' then said::jsonb ->> 'error' else 'internal' end;

@@ -6,13 +6,14 @@
 create or replace function millrace.is_audited(caller name) returns boolean
 language sql stable as $$ select millrace.is_operator(caller) $$;
 
--- Notes an action. Doors call it last, when they have done something. detail holds no secrets and no arguments of jobs.
+-- Notes an action: who did it, which login Postgres has verified for that, and who the program said it was. Several logins may act as one role, and any
+-- of them can say any name; the login is only written down, and gives nobody a right. Doors call this last, when they have done something. detail holds no secrets and no arguments of jobs.
 create or replace function millrace.audited(action text, object text, detail jsonb, caller name) returns void
 language plpgsql volatile as $$
 begin
     if millrace.is_audited(audited.caller) then
-        insert into millrace.audit (at, who, said_by, action, object, detail)
-        values (millrace.now(), audited.caller, millrace.said_by(), audited.action, left(audited.object, 256), nullif(jsonb_strip_nulls(audited.detail), '{}'));
+        insert into millrace.audit (at, who, login, said_by, action, object, detail)
+        values (millrace.now(), audited.caller, session_user, millrace.said_by(), audited.action, left(audited.object, 256), nullif(jsonb_strip_nulls(audited.detail), '{}'));
     end if;
 end $$;
 
@@ -85,11 +86,12 @@ begin
     return millrace.audit_days();
 end $$;
 
--- Rows of the audit, newest first, below the id `after`. the_who: the role, or who it is as the program said.
+-- Rows of the audit, newest first, below the id `after`. the_who: the role, the login, or who it is as the program said. login: null before it was
+-- written down.
 create or replace function millrace.audit_list(
     since timestamptz default null, until timestamptz default null, the_action text default null, the_who text default null, the_object text default null,
     after bigint default null, page int default 100, caller millrace.caller_name default current_user
-) returns table (id bigint, at timestamptz, who text, said_by text, action text, object text, detail jsonb)
+) returns table (id bigint, at timestamptz, who text, said_by text, action text, object text, detail jsonb, login text)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
@@ -125,6 +127,13 @@ begin
         union all
         (select a.* from millrace.audit a
           where a.said_by = the_who and a.who <> the_who and a.id > low and a.id < high
+            and (the_action is null or a.action = the_action)
+            and (audit_list.since is null or a.at >= audit_list.since) and (audit_list.until is null or a.at < audit_list.until)
+            and (the_object is null or a.object = the_object)
+          order by a.id desc limit page)
+        union all
+        (select a.* from millrace.audit a
+          where a.login = the_who and a.who <> the_who and a.said_by is distinct from the_who and a.id > low and a.id < high
             and (the_action is null or a.action = the_action)
             and (audit_list.since is null or a.at >= audit_list.since) and (audit_list.until is null or a.at < audit_list.until)
             and (the_object is null or a.object = the_object)

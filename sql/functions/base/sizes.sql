@@ -66,6 +66,52 @@ create or replace function millrace.most(what text) returns bigint
 language sql immutable parallel safe
 return (select b.most from millrace.input_bounds() b where b.input = what);
 
+-- The bounds of what is counted, and whose count it is: nobody but whom the last column names can fill one. One table, from which the checks, the
+-- guide of limits and a test are made; a check calls counted('contacts'). most is null where it is set: for a tenant, a purpose, or by the workers.
+create or replace function millrace.counted_bounds() returns table (bound text, most bigint, counted text, whose text)
+language sql immutable parallel safe
+begin atomic
+    select v.bound, v.most, v.counted, v.whose
+      from (values
+        ('signals', 10000::bigint, 'kept, of a name and key', 'role and tenant'),
+        ('new_devices', 20, 'a day', 'person'),
+        ('new_addresses', 5, 'a day', 'person'),
+        ('givers', 3, 'people a day', 'address'),            -- who say that it is theirs
+        ('own_notices', 50, 'a day', 'person'),
+        ('own_notices_waiting', 100, 'at a time', 'person'),
+        ('drills', 10, 'a day', 'person'),
+        ('warnings', 100, 'a day', 'person'),
+        ('contacts', 50, 'at a time', 'person'),
+        ('questions', 10, 'a day', 'person'),                -- to contacts; unless check_in_rules_set says otherwise
+        ('askers', 3, 'people a day', 'address'),            -- unless check_in_rules_set says otherwise
+        ('questions_again', 5, 'in all', 'person and address'),
+        ('invitations', 50, 'open', 'family'),
+        ('offline_devices', 20, 'at a time', 'person'),
+        ('messages', 5000, 'a day', 'person'),               -- unless chat_rules_set says otherwise
+        ('threads', 50, 'a day', 'person'),
+        ('files', 500, 'a day', 'person'),                   -- of messages
+        ('documents', null, 'a period', 'tenant'),
+        ('pages', null, 'a period', 'tenant'),
+        ('bytes', null, 'a period', 'tenant'),
+        ('lessons', null, 'a period', 'tenant'),
+        ('computing_time', null, 'a period', 'tenant'),
+        ('messages_of_all', null, 'a period', 'tenant'),
+        ('ai_tokens', null, 'a period', 'tenant'),
+        ('ai_tokens_of_a_family', null, 'a period', 'family'),
+        ('ai_tokens_of_a_person', null, 'a day, of a purpose', 'person'),
+        ('mails', null, 'a span', 'role, tenant and sender'),
+        ('mails_to_a_domain', null, 'a span, half of what goes there', 'role and tenant'),
+        ('steps', 1000, 'on record', 'job'),
+        ('published', 10000, 'values', 'job'),
+        ('secrets', 5, 'at a time', 'webhook'),
+        ('failures', 200, 'groups', 'kind')
+      ) v(bound, most, counted, whose);
+end;
+
+create or replace function millrace.counted(what text) returns int
+language sql immutable parallel safe
+return (select b.most::int from millrace.counted_bounds() b where b.bound = what);
+
 -- The bytes of a value as it will be read. A value that arrives compressed is unpacked and measured. Stable, like the functions that it
 -- calls: otherwise it would not be inlined into the calling expression, and would cost an enqueue a fifth more.
 create or replace function millrace.true_bytes(value jsonb) returns bigint

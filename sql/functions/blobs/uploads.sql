@@ -18,14 +18,15 @@ begin
     return sha256(outside || sha256(inside || the_text));
 end $$;
 
--- The key of links, and the largest document, as a worker has them configured. The last worker's values count.
-create or replace function millrace.link_key_set(the_key bytea, the_url text, the_largest bigint default null) returns void
+-- The key of links, and the largest document, as a worker has them configured; looks: it opens links that say what they are of. The last worker's
+-- values count.
+create or replace function millrace.link_key_set(the_key bytea, the_url text, the_largest bigint default null, looks boolean default false) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if the_key is null or octet_length(the_key) <> 32 or the_url is null or length(the_url) > 2048 then
         perform millrace.refuse('a key has 32 bytes, and an address is needed', 'key');
     end if;
-    insert into millrace.setting (name, value) values ('link_key', encode(the_key, 'hex')), ('link_url', rtrim(the_url, '/'))
+    insert into millrace.setting (name, value) values ('link_key', encode(the_key, 'hex')), ('link_url', rtrim(the_url, '/')), ('link_looks', looks::text)
         on conflict (name) do update set value = excluded.value where setting.value <> excluded.value;
     if the_largest is not null then
         insert into millrace.setting (name, value) values ('document_bytes', the_largest::text)
@@ -69,8 +70,10 @@ begin
     insert into millrace.upload (id, owner, tenant, expires_at) values (upload_link.id, the_owner, the_tenant, upload_link.expires_at);
 end $$;
 
--- A link by which its bearer reads this blob.
-create or replace function millrace.blob_link(the_blob bytea, the_type text, the_name text default null, valid interval default '1 hour') returns text
+-- A link by which its bearer reads this blob: for as long as it is valid, and as there is a reference by this owner. reader: a hash of the person that it
+-- is made for, where a room asks for that. Without an owner only the time ends it.
+create or replace function millrace.blob_link(the_blob bytea, the_type text, the_name text default null, valid interval default '1 hour',
+    the_owner text default null, reader bytea default null) returns text
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     the_key bytea := (select decode(s.value, 'hex') from millrace.setting s where s.name = 'link_key');
@@ -82,8 +85,18 @@ begin
     end if;
     token := concat_ws('.', 'g', encode(the_blob, 'hex'), extract(epoch from date_trunc('second', millrace.now() + valid))::bigint,
         encode(convert_to(the_type, 'UTF8'), 'hex'), encode(convert_to(coalesce(the_name, ''), 'UTF8'), 'hex'));
+    -- A worker of an earlier version opens no such link.
+    if the_owner is not null and (select s.value::boolean from millrace.setting s where s.name = 'link_looks') then
+        token := concat_ws('.', token, encode(convert_to(the_owner, 'UTF8'), 'hex'), encode(coalesce(reader, ''), 'hex'));
+    end if;
     return base || '/v1/blobs/' || token || '.' || encode(millrace.hmac_sha256(the_key, convert_to('millrace link 1:' || token, 'UTF8')), 'hex');
 end $$;
+
+-- Whether a link opens still: its owner holds the blob.
+create or replace function millrace.blob_link_holds(the_blob bytea, the_owner text) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select exists (select from millrace.blob_reference r where r.blob = the_blob and r.owner = the_owner)
+$$;
 
 -- Before a byte is stored: this put reserves the link until it ends, or until it has not renewed the reservation for five minutes. A used
 -- link is refused here. A link of an earlier version has no row yet; its signature says everything.

@@ -370,7 +370,8 @@ begin
           from millrace.chat_member m where m.thread = x.thread and m.person <> me and m.since_n <= x.n order by m.person;
 end $$;
 
--- A link to a file of a message. The link is all that is needed, so it ends by itself.
+-- A link to a file of a message. The link is all that is needed, so it ends by itself, and with the message, and when the person that it was made for does
+-- not see the message any more.
 create or replace function millrace.chat_attachment_link(
     id uuid, n int default 1, valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
 ) returns text
@@ -389,8 +390,19 @@ begin
         perform millrace.refuse('there is no such attachment', 'id', null, 'P0002', 'not_found');
     end if;
     return millrace.blob_link(a.blob, case when a.mime_type in ('image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/heic', 'application/pdf') then a.mime_type else 'application/octet-stream' end,
-        coalesce(a.name, 'attachment'), chat_attachment_link.valid);
+        coalesce(a.name, 'attachment'), chat_attachment_link.valid, 'chat:' || a.message || ':' || a.n, substr(millrace.keyed_hash('person', me), 1, 16));
 end $$;
+
+-- Whether the person that a link was made for still sees the message that it is of. The link names it by a hash.
+create or replace function millrace.chat_link_holds(the_owner text, reader bytea) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+    select exists (
+        select from millrace.chat_message x
+          join millrace.chat_thread t on t.id = x.thread and t.closed_at is null
+          join millrace.chat_member m on m.thread = x.thread and m.since_n <= x.n
+         where the_owner ~ '^chat:[0-9a-f-]{36}:[0-9]+$' and x.id = split_part(the_owner, ':', 2)::uuid
+           and substr(millrace.keyed_hash('person', m.person), 1, 16) = reader)
+$$;
 
 -- Words, "phrases", or, -without, in one's own threads. The newest first; matches stand between ⟦ and ⟧. `next` of the last row is the `after` of the next call.
 create or replace function millrace.chat_search(

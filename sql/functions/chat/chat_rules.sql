@@ -4,7 +4,7 @@
 -- each new message, 1 or 0.
 create or replace function millrace.chat_rule(the_name text) returns int
 language sql stable as $$
-    select coalesce((select s.value::int from millrace.setting s where s.name = 'chat_' || the_name), case the_name when 'day' then 5000 else 0 end)
+    select coalesce((select s.value::int from millrace.setting s where s.name = 'chat_' || the_name), case the_name when 'day' then millrace.counted('messages') else 0 end)
 $$;
 
 -- {"day": 5000, "keep_days": 0, "moderate": 0}; names that are left out stay as they are. False: it was so already.
@@ -127,7 +127,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.quest_actor(chat_upload.actor, caller => chat_upload.caller);
 begin
-    perform millrace.day_must_take('chat_upload', millrace.keyed_hash('person', me), 500, 'five hundred files were sent today', 'size');
+    perform millrace.day_must_take('chat_upload', millrace.keyed_hash('person', me), millrace.counted('files'), 'five hundred files were sent today', 'size');
     return query select l.url, l.storage_url, l.expires_at
         from millrace.upload_link(chat_upload.size, lower(chat_upload.mime_type), the_owner => chat_upload.caller,
             the_tenant => millrace.tenant_of(null, chat_upload.caller)) l;

@@ -43,7 +43,7 @@ begin
     end if;
     select * into old from millrace.chat_thread h where h.id = the_id;
     if not found then
-        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), 50, 'fifty threads were begun today', 'members');
+        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), millrace.counted('threads'), 'fifty threads were begun today', 'members');
         insert into millrace.chat_thread (id, family, everybody, title, created_by, digest, last_seq, last_at, created_at)
         values (the_id, the_family, chat_thread_create.members is null, the_title, me, the_digest, nextval('millrace.chat_seq'), t, t)
             on conflict (id) do nothing;
@@ -89,7 +89,7 @@ begin
     end if;
     select * into h from millrace.chat_thread x where x.first_person = one and x.second_person = other and x.family is null for no key update;
     if h.id is null then
-        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), 50, 'fifty threads were begun today', 'members');
+        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), millrace.counted('threads'), 'fifty threads were begun today', 'members');
         insert into millrace.chat_thread (id, first_person, second_person, title, created_by, digest, last_seq, last_at, created_at)
         values (the_id, one, other, the_title, me, the_digest, nextval('millrace.chat_seq'), t, t)
             on conflict do nothing returning * into h;

@@ -174,7 +174,7 @@ declare
     a millrace.alarm;
 begin
     perform millrace.quest_acts_as(check_in_drill.actor, check_in_drill.person, caller => check_in_drill.caller);
-    perform millrace.day_must_take('drill', millrace.keyed_hash('person', check_in_drill.person), 10, 'there were ten drills today', 'person');
+    perform millrace.day_must_take('drill', millrace.keyed_hash('person', check_in_drill.person), millrace.counted('drills'), 'there were ten drills today', 'person');
     if cardinality(millrace.watch_steps(check_in_drill.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
             'Name one with check_in_contact and have the address confirmed.', '55000', 'wrong_state');

@@ -26,7 +26,7 @@ $$;
 -- The daily limit of requests: by one asker, or to one address.
 create or replace function millrace.consent_cap(the_cap text) returns int
 language sql stable as $$
-    select coalesce((select s.value::int from millrace.setting s where s.name = 'consent_' || the_cap), case the_cap when 'asker_day' then 10 else 3 end)
+    select coalesce((select s.value::int from millrace.setting s where s.name = 'consent_' || the_cap), case the_cap when 'asker_day' then millrace.counted('questions') else millrace.counted('askers') end)
 $$;
 
 -- {"asker_day": 10, "address_day": 3}; names that are left out stay as they are. False: it was so already.
@@ -68,7 +68,7 @@ begin
         return 'infinity';
     end if;
     select * into c from millrace.consent_ask x where x.asker = the_asker and x.address = the_address for no key update;
-    if c.asks >= 5 then
+    if c.asks >= millrace.counted('questions_again') then
         return 'infinity';
     end if;
     if c.asked_at > t - interval '1 day' then
@@ -82,7 +82,7 @@ begin
         return tomorrow;
     end if;
     insert into millrace.consent_ask as x (asker, address, asks, asked_at) values (the_asker, the_address, 1, t)
-        on conflict (asker, address) do update set asks = x.asks + 1, asked_at = t where x.asks < 5 and x.asked_at <= t - interval '1 day';
+        on conflict (asker, address) do update set asks = x.asks + 1, asked_at = t where x.asks < millrace.counted('questions_again') and x.asked_at <= t - interval '1 day';
     if not found then                                      -- the same asker, on another connection, a moment ago
         perform millrace.day_give_back('consent_asker', the_asker), millrace.day_give_back('consent_address', the_address);
         return t + interval '1 day';

@@ -41,8 +41,8 @@ begin
             perform millrace.refuse(format('the channel %L is unknown', left(one.key, 60)), 'channels', 'Known are mail, sms, voice and push.');
         end case;
     end loop;
-    if (select count(*) from millrace.watch_contact c where c.person = check_in_contact.person and c.contact <> check_in_contact.contact) >= 50 then
-        perform millrace.refuse_quota('there are 50 contacts already', 'contact', 'Remove one first.', 50, 50);
+    if (select count(*) from millrace.watch_contact c where c.person = check_in_contact.person and c.contact <> check_in_contact.contact) >= millrace.counted('contacts') then
+        perform millrace.refuse_quota('there are 50 contacts already', 'contact', 'Remove one first.', millrace.counted('contacts'), millrace.counted('contacts'));
     end if;
     insert into millrace.watch_contact as c (person, contact, step, wait, created_at)
     values (check_in_contact.person, check_in_contact.contact, check_in_contact.step, check_in_contact.wait, t)

@@ -23,7 +23,7 @@ begin
     the_notice := millrace.notice_put(w.person, 'alarm.warning', null, null,
         millrace.warning_words(w) || jsonb_build_object('person', w.person, 'stage', 'warning', 'expires_at', w.expires_at),
         'warning:' || extract(epoch from w.expires_at) || ':' || extract(epoch from before), t, w.expires_at, true);
-    if not millrace.day_take('warning', millrace.keyed_hash('person', w.person), 100) then
+    if not millrace.day_take('warning', millrace.keyed_hash('person', w.person), millrace.counted('warnings')) then
         update millrace.notice n set channels = '{push}' where n.id = the_notice and n.status = 'pending' and n.channel is null;
     end if;
     update millrace.watch x

@@ -32,12 +32,17 @@ create or replace function millrace.document_held(token text, the_id uuid, the_r
 language plpgsql volatile as $$
 declare
     d millrace.document;
+    run record;
 begin
     select * into d from millrace.document x where x.id = the_id for no key update;
     if not found or d.status <> 'processing' or d.round <> the_round then
         return null;
     end if;
-    perform millrace.live_run(token);
+    select * into run from millrace.live_run(token);
+    if not millrace.job_serves(run.job, d.job, d.caller, d.tenant)
+        and not exists (select from millrace.document_page p where p.document = d.id and p.job = run.job) then
+        return null;
+    end if;
     return d;
 end $$;
 
@@ -53,15 +58,20 @@ declare
     d millrace.document;
     p millrace.document_page;
     waits boolean := false;
+    the_job bigint;
 begin
     -- A page's run does not lock the document, because runs of its other pages work beside it.
     select * into d from millrace.document x where x.id = document_take.id;
     if not found or d.status <> 'processing' or d.round <> document_take.round then
         return;
     end if;
+    the_job := t.job from millrace.read_token(document_take.token) t;
+    if document_take.the_page is null and not millrace.job_serves(the_job, d.job, d.caller, d.tenant) then
+        return;
+    end if;
     if document_take.the_page is not null then
         select * into p from millrace.document_page x where x.document = d.id and x.page = document_take.the_page for no key update;
-        if not found or p.status not in ('waiting', 'running') then
+        if not found or p.status not in ('waiting', 'running') or not millrace.job_serves(the_job, p.job, d.caller, d.tenant) then
             return;
         end if;
         perform millrace.live_run(document_take.token);

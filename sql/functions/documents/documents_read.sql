@@ -110,7 +110,7 @@ begin
     return millrace.blob_link(content, the_type,
         left(coalesce(nullif(btrim(d.title), ''), 'document'), 100) || case the_type when 'application/pdf' then case when d.title ~* '[.]pdf$' then '' else '.pdf' end
             when 'image/png' then case when d.title ~* '[.]png$' then '' else '.png' end else case kind when 'markdown' then '.md' when 'hocr' then '.hocr' when 'alto' then '.alto.xml'
-            else '' end end, valid);
+            else '' end end, valid, 'document:' || d.id || case kind when 'original' then '' else ':' || kind end);
 end $$;
 
 -- The pages that have been read so far, from first to last, with a form feed between them. At most 100 MB.

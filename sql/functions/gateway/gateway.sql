@@ -66,13 +66,14 @@ begin
 end $$;
 
 -- Before a call that has an Idempotency-Key, in its transaction. is_new: go on, and end with gateway_end. Otherwise this is the answer that
--- was given. A second one at the same time waits until the first has committed, or takes its place if it has not.
+-- was given: to this person, in this tenant. A second one at the same time waits until the first has committed, or takes its place if it has not.
 create or replace function millrace.gateway_begin(key text, request bytea, caller millrace.caller_name default current_user)
 returns table (is_new boolean, status int, answer jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     me text := millrace.sync_person(gateway_begin.caller);
+    the_tenant text := coalesce(millrace.caller_tenant(gateway_begin.caller), '');
     t timestamptz := millrace.now();
     kept millrace.gateway_answer;
 begin
@@ -82,13 +83,17 @@ begin
     if gateway_begin.request is null then
         perform millrace.refuse('the request is missing', 'request', 'Give what the call is, or its hash: the same key with another request is refused.');
     end if;
-    insert into millrace.gateway_answer as a (person, key, request, at) values (me, gateway_begin.key, sha256(gateway_begin.request), t)
-        on conflict (person, key) do update set request = excluded.request, status = null, answer = null, at = excluded.at where a.at < t - interval '1 day';
-    if found then
-        return query select true, null::int, null::jsonb;
-        return;
+    -- Of before answers were a tenant's.
+    select * into kept from millrace.gateway_answer a where a.person = me and a.tenant = '' and a.key = gateway_begin.key and a.at >= t - interval '1 day';
+    if not found then
+        insert into millrace.gateway_answer as a (person, tenant, key, request, at) values (me, the_tenant, gateway_begin.key, sha256(gateway_begin.request), t)
+            on conflict (person, tenant, key) do update set request = excluded.request, status = null, answer = null, at = excluded.at where a.at < t - interval '1 day';
+        if found then
+            return query select true, null::int, null::jsonb;
+            return;
+        end if;
+        select * into strict kept from millrace.gateway_answer a where a.person = me and a.tenant = the_tenant and a.key = gateway_begin.key;
     end if;
-    select * into strict kept from millrace.gateway_answer a where a.person = me and a.key = gateway_begin.key;
     if kept.request <> sha256(gateway_begin.request) then
         perform millrace.refuse('this Idempotency-Key was used for another request', 'Idempotency-Key', 'Give each request a key of its own.', '23505', 'conflict');
     end if;
@@ -113,7 +118,7 @@ begin
         return false;
     end if;
     update millrace.gateway_answer a set status = gateway_end.status, answer = gateway_end.answer
-     where a.person = me and a.key = gateway_end.key and a.status is null;
+     where a.person = me and a.tenant = coalesce(millrace.caller_tenant(gateway_end.caller), '') and a.key = gateway_end.key and a.status is null;
     return found;
 end $$;
 

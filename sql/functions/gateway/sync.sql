@@ -155,6 +155,7 @@ declare
     the_id uuid := millrace.sync_id(one -> 'id');
     the_at timestamptz := millrace.sync_time(one -> 'at');
     args jsonb := coalesce(nullif(one -> 'args', 'null'), '{}');
+    the_tenant text := coalesce(millrace.caller_tenant(sync_one.caller), '');
     d record;
     done record;
     the_digest bytea;
@@ -181,7 +182,8 @@ begin
                     format('Known are %s.', (select string_agg(o.op, ', ' order by o.op) from millrace.sync_operations() o)), '0A000', 'unsupported');
             end if;
             the_digest := sha256(convert_to(jsonb_build_array(d.op, to_char(the_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), args)::text, 'UTF8'));
-            select s.digest, s.result into done from millrace.sync_done s where s.person = me and s.id = the_id;
+            -- Without a tenant: of before operations were a tenant's.
+            select s.digest, s.result into done from millrace.sync_done s where s.person = me and s.tenant in (the_tenant, '') and s.id = the_id;
             if found and done.digest = the_digest then
                 return jsonb_build_object('outcome', 'same', 'result', done.result);
             elsif found then
@@ -189,8 +191,8 @@ begin
                     'Give another operation another id.', d.op, args) || '{"outcome": "conflict"}';
             end if;
             answer := millrace.sync_apply(me, the_id, the_at, d, args, sync_one.caller);
-            insert into millrace.sync_done (person, id, digest, device, op, result, at)
-            values (me, the_id, the_digest, sync_one.device, d.op, answer, millrace.now());
+            insert into millrace.sync_done (person, tenant, id, digest, device, op, result, at)
+            values (me, the_tenant, the_id, the_digest, sync_one.device, d.op, answer, millrace.now());
             return jsonb_build_object('outcome', 'applied', 'result', answer);
         exception
             when others then

@@ -26,8 +26,8 @@ begin
     perform millrace.sync_turn(me);
     delete from millrace.sync_device d where d.person = me and (d.expires_at < t or d.device = sync_device_add.device);
     select count(*) into n from millrace.sync_device d where d.person = me;
-    if n >= 20 then
-        perform millrace.refuse_quota('twenty devices of this person have a token', 'device', 'Take one away with sync_device_remove.', 20, n,
+    if n >= millrace.counted('offline_devices') then
+        perform millrace.refuse_quota('twenty devices of this person have a token', 'device', 'Take one away with sync_device_remove.', millrace.counted('offline_devices'), n,
             (select min(d.expires_at) from millrace.sync_device d where d.person = me));
     end if;
     insert into millrace.sync_device (person, device, name, token, claims, made_at, expires_at)

@@ -57,7 +57,9 @@ begin
         begin
             parsed := args[i]::jsonb;
             if parsed ? 'message' then
-                message := (parsed ->> 'message')::uuid;
+                -- Anybody who may enqueue this kind can name any message.
+                select m.id into message from millrace.mail m
+                 where m.id = (parsed ->> 'message')::uuid and millrace.job_serves(jobs[i], m.job, m.owner, m.tenant);
             else
                 message := coalesce((parsed ->> 'id')::uuid, (parsed #>> '{options,id}')::uuid, md5('millrace.mail:' || jobs[i])::uuid);
                 if not exists (select from millrace.mail m where m.id = message and m.job = jobs[i]) then
@@ -164,6 +166,8 @@ declare
     waits float8[] := '{}';
     t timestamptz;
     domain text;
+    is_alarm boolean;
+    shares boolean;
 begin
     perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
     if sender_most > 0 then
@@ -176,7 +180,7 @@ begin
     end if;
     t := millrace.now();
     for one in
-        select g.id, m.batch, m.status, m.expires_at, m.purpose, m.sender, m.domains, c.message is null as is_erased, c.recipients, c.addresses
+        select g.id, m.batch, m.status, m.expires_at, m.purpose, m.sender, m.owner, m.tenant, m.domains, c.message is null as is_erased, c.recipients, c.addresses
           from unnest(ids) with ordinality g(id, n)
           left join millrace.mail m on m.id = g.id
           left join millrace.mail_content c on c.message = g.id
@@ -210,18 +214,30 @@ begin
                      where x.message = one.id;
                 end if;
             end if;
-            if verdict in ('in', 'fewer') and sender_most > 0 and one.sender is not null and one.purpose <> 'alarm' then
+            -- A client can call any message an alarm.
+            is_alarm := one.purpose = 'alarm' and millrace.is_backend(one.owner);
+            if verdict in ('in', 'fewer') and sender_most > 0 and one.sender is not null and not is_alarm then
                 select millrace.mail_over(count(*), sender_most, min(x.began_at), sender_span) into seconds
-                  from (select m.began_at from millrace.mail m where m.sender = one.sender and m.began_at > t - make_interval(secs => sender_span)
+                  from (select m.began_at from millrace.mail m
+                         where m.sender = one.sender and m.owner = one.owner and m.tenant is not distinct from one.tenant and m.began_at > t - make_interval(secs => sender_span)
                          order by m.began_at desc limit sender_most) x;
             end if;
-            if verdict in ('in', 'fewer') and domain_most > 0 and seconds is null and one.purpose <> 'alarm' then
+            if verdict in ('in', 'fewer') and domain_most > 0 and seconds is null and not is_alarm then
+                -- What goes to a domain is bounded for all, so that one tenant or client takes half at most.
+                shares := domain_most > 1 and (one.tenant is not null or not millrace.is_backend(one.owner));
                 foreach domain in array one.domains loop
                     select millrace.mail_over(count(*), domain_most, min(x.began_at), domain_span) into seconds
                       from (select m.began_at from millrace.mail m where m.domains @> array[domain] and m.began_at is not null
                                and m.began_at > t - make_interval(secs => domain_span)
                              order by m.began_at desc limit domain_most) x;
                     exit when seconds is not null;
+                    if shares then
+                        select millrace.mail_over(count(*), domain_most / 2, min(x.began_at), domain_span) into seconds
+                          from (select m.began_at from millrace.mail m where m.domains @> array[domain] and m.began_at is not null
+                                   and m.began_at > t - make_interval(secs => domain_span) and m.owner = one.owner and m.tenant is not distinct from one.tenant
+                                 order by m.began_at desc limit domain_most / 2) x;
+                        exit when seconds is not null;
+                    end if;
                 end loop;
             end if;
             if seconds is not null then

@@ -265,7 +265,7 @@ declare
     made bigint;
 begin
     select e.id into made from millrace.enqueue_one(the_kind, jsonb_build_object('message', the_id), millrace.mail_queue(the_priority),
-        case the_purpose when 'alarm' then 0 else millrace.mail_lane(the_priority) end, due, null, 'skip', null, the_tenant, null, '{}', '{}', '{}', caller => mail_enqueue.caller) e;
+        case when the_purpose = 'alarm' and millrace.is_backend(mail_enqueue.caller) then 0 else millrace.mail_lane(the_priority) end, due, null, 'skip', null, the_tenant, null, '{}', '{}', '{}', caller => mail_enqueue.caller) e;
     return made;
 end $$;
 

@@ -168,7 +168,7 @@ begin
             perform millrace.refuse(format('message %s was erased', one.id), 'id', null, '55000', 'conflict');
         end if;
         select e.id into new_job from millrace.enqueue_one(one.kind, jsonb_build_object('message', one.id), millrace.mail_queue(one.priority),
-            case one.purpose when 'alarm' then 0 else millrace.mail_lane(one.priority) end, null, null, 'skip', null, one.tenant, null, '{}', '{}', '{}', caller => mail_resolve.caller) e;
+            case when one.purpose = 'alarm' and millrace.is_backend(one.owner) then 0 else millrace.mail_lane(one.priority) end, null, null, 'skip', null, one.tenant, null, '{}', '{}', '{}', caller => mail_resolve.caller) e;
         update millrace.mail m set status = 'queued', job = new_job, batch = null, changed_at = millrace.now() where m.id = one.id;
         perform millrace.mail_changed(one.id, 'again');
     else

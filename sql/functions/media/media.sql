@@ -130,7 +130,7 @@ begin
     end if;
 end $$;
 
--- A link to one of the files. Who has the link can read the file, so it expires by itself.
+-- A link to one of the files. Who has the link can read the file, so it expires by itself, and with the media.
 create or replace function millrace.media_link(
     id uuid, kind text, valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
 ) returns text
@@ -153,7 +153,7 @@ begin
             from millrace.media_file x where x.media = m.id), 'none')), '55000', 'conflict');
     end if;
     return millrace.blob_link(f.blob, f.mime_type, f.kind || case f.mime_type when 'image/jpeg' then '.jpg' when 'image/png' then '.png' when 'application/pdf' then '.pdf'
-        when 'text/html; charset=utf-8' then '.html' else '.txt' end, media_link.valid);
+        when 'text/html; charset=utf-8' then '.html' else '.txt' end, media_link.valid, 'media:' || m.id || ':' || f.kind);
 end $$;
 
 -- With the row locked. Nothing is left of it; the blobs go with the next sweep, if nothing else refers to them.

@@ -31,11 +31,11 @@ begin
     if found then
         return the_id;                                    -- said again, perhaps because the answer was lost
     end if;
-    if (select count(*) from (select from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%' limit 100) x) >= 100 then
-        perform millrace.refuse_quota('100 notices of this person wait already', 'key', 'Cancel one first.', 100, 100,
+    if (select count(*) from (select from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%' limit millrace.counted('own_notices_waiting')) x) >= millrace.counted('own_notices_waiting') then
+        perform millrace.refuse_quota('100 notices of this person wait already', 'key', 'Cancel one first.', millrace.counted('own_notices_waiting'), millrace.counted('own_notices_waiting'),
             (select min(n.due_at) from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%'));
     end if;
-    perform millrace.day_must_take('own_notice', millrace.keyed_hash('person', own_notice_schedule.person), 50, 'fifty notices were set today', 'key');
+    perform millrace.day_must_take('own_notice', millrace.keyed_hash('person', own_notice_schedule.person), millrace.counted('own_notices'), 'fifty notices were set today', 'key');
     return millrace.notice_send(own_notice_schedule.person, 'own.' || own_notice_schedule.kind, own_notice_schedule.data,
         coalesce(own_notice_schedule.channels, array['push']), 'own:' || own_notice_schedule.key, own_notice_schedule.at, own_notice_schedule.at + interval '1 day');
 end $$;

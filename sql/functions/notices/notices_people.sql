@@ -32,7 +32,7 @@ begin
     end if;
     select d.person into was from millrace.device d where d.token = device_add.token;
     if was is distinct from device_add.person and millrace.subject(device_add.caller) is not null then
-        perform millrace.day_must_take('device', millrace.keyed_hash('person', device_add.person), 20, 'twenty devices were added today', 'token');
+        perform millrace.day_must_take('device', millrace.keyed_hash('person', device_add.person), millrace.counted('new_devices'), 'twenty devices were added today', 'token');
     end if;
     insert into millrace.device as d (token, person, platform, app, seen_at)
     values (device_add.token, device_add.person, device_add.platform, device_add.app, millrace.now())
@@ -132,8 +132,11 @@ begin
         select millrace.consent_hash(c.channel, p.channels ->> c.channel, the_person)
           from (values ('mail'), ('sms'), ('voice')) c(channel) join millrace.notice_preference p on p.person = the_person and p.channels ? c.channel
     loop
-        perform millrace.day_must_take('preference', millrace.keyed_hash('person', the_person), 5, 'five new addresses were given today', 'channels');
-        perform millrace.day_must_take('preference_address', one.hash, 3, 'this address was given by three people today', 'channels', 'Is it the person''s own? ');
+        perform millrace.day_must_take('preference', millrace.keyed_hash('person', the_person), millrace.counted('new_addresses'), 'five new addresses were given today', 'channels');
+        -- Who gives it again counts once, or one person could use up what all may give.
+        if millrace.day_take('preference_giver', sha256(one.hash || millrace.keyed_hash('person', the_person)), 1) then
+            perform millrace.day_must_take('preference_address', one.hash, millrace.counted('givers'), 'this address was given by three people today', 'channels', 'Is it the person''s own? ');
+        end if;
     end loop;
 end $$;
 

@@ -9,7 +9,7 @@ select o.id, o.action, o.filter, o.args, o.pace, o.state, o.is_undoing, o.who, o
        o.undone, o.past, o.started_at, o.changed_at, o.ended_at,
        case when o.ended_at is not null and not o.is_undoing then o.ended_at + millrace.operation_undo_span() end as undo_until,
        not o.is_undoing and o.tidied = 0 and coalesce(o.ended_at + millrace.operation_undo_span() > millrace.now(), true) as can_undo,
-       o.undo_by, o.undo_said_by, o.undo_started_at, o.undo_ended_at, o.key
+       o.undo_by, o.undo_said_by, o.undo_started_at, o.undo_ended_at, o.key, o.login, o.undo_login
   from millrace.operation o;
 
 create or replace function millrace.operation_start(
@@ -37,9 +37,9 @@ begin
     end if;
     select case when s.is_called then s.last_value else 0 end into drawn from millrace.seq s;
     select c.* into counted from millrace.operation_count(operation_start.filter, places) c;
-    insert into millrace.operation (key, action, filter, args, pace, who, said_by, bound, jobs, is_exact, places, after, next_at, started_at, changed_at)
+    insert into millrace.operation (key, action, filter, args, pace, who, login, said_by, bound, jobs, is_exact, places, after, next_at, started_at, changed_at)
     values (operation_start.key, operation_start.action, operation_start.filter, operation_start.args, operation_start.pace, operation_start.caller,
-            millrace.said_by(), drawn, counted.jobs, counted.is_exact, places, drawn + 1, t, t, t)
+            session_user, millrace.said_by(), drawn, counted.jobs, counted.is_exact, places, drawn + 1, t, t, t)
         on conflict do nothing returning id into new_id;
     if new_id is null then
         select o.id, o.action, o.filter, o.args, o.pace into strict known from millrace.operation o where o.key = operation_start.key;
@@ -128,7 +128,7 @@ begin
     end if;
     update millrace.operation o
        set state = 'undoing', is_undoing = true, ended_at = coalesce(o.ended_at, t), next_at = t, changed_at = t,
-           undo_by = operation_undo.caller, undo_said_by = millrace.said_by(), undo_started_at = t
+           undo_by = operation_undo.caller, undo_login = session_user, undo_said_by = millrace.said_by(), undo_started_at = t
      where o.id = one.id;
     perform millrace.audited('operation.undo', one.id::text, jsonb_build_object('done', one.done), caller => operation_undo.caller);
     perform pg_notify('millrace', 'operations');

@@ -22,6 +22,24 @@ begin
     return found;
 end $$;
 
+-- What was taken of today.
+create or replace function millrace.day_used(the_what text, the_who bytea) returns int
+language sql stable as $$
+    select coalesce((select c.n from millrace.day_count c where c.what = the_what and c.who = the_who and c.day = millrace.today_utc()), 0)
+$$;
+
+-- Takes `amount` of today; false when that would be more than `most`.
+create or replace function millrace.day_use(the_what text, the_who bytea, amount int, most bigint) returns boolean
+language plpgsql volatile as $$
+begin
+    if amount > most then
+        return false;
+    end if;
+    insert into millrace.day_count as c (what, who, day, n) values (the_what, the_who, millrace.today_utc(), amount)
+        on conflict (what, who, day) do update set n = c.n + excluded.n where c.n + excluded.n <= most;
+    return found;
+end $$;
+
 create or replace function millrace.day_give_back(the_what text, the_who bytea) returns void
 language sql volatile as $$
     update millrace.day_count c set n = c.n - 1 where c.what = the_what and c.who = the_who and c.day = millrace.today_utc() and c.n > 0

@@ -137,8 +137,8 @@ begin
         perform millrace.refuse('this person has declined', 'person', format('Invite again after %s; until then the person may still join.',
             to_char(old.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), '55000', 'wrong_state');
     end if;
-    if (select count(*) from millrace.family_invitation i where i.family = f.family and i.person <> the_person and i.expires_at > t) >= 50 then
-        perform millrace.refuse_quota('the family has 50 open invitations', 'family', 'Withdraw one with family_uninvite.', 50, 50,
+    if (select count(*) from millrace.family_invitation i where i.family = f.family and i.person <> the_person and i.expires_at > t) >= millrace.counted('invitations') then
+        perform millrace.refuse_quota('the family has 50 open invitations', 'family', 'Withdraw one with family_uninvite.', millrace.counted('invitations'), millrace.counted('invitations'),
             (select min(i.expires_at) from millrace.family_invitation i where i.family = f.family and i.expires_at > t));
     end if;
     insert into millrace.family_invitation as i (family, person, role, invited_by, invited_at, expires_at)

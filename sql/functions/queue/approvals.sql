@@ -23,8 +23,8 @@ end $$;
 -- Questions to people, and what they answer, are always in the audit: a worker asks, and a link's answer comes through a worker.
 create or replace function millrace.approval_noted(action text, the_approval uuid, detail jsonb, the_who text, the_person text) returns void
 language sql volatile as $$
-    insert into millrace.audit (at, who, said_by, action, object, detail)
-    values (millrace.now(), the_who, coalesce(millrace.approval_name(the_person), millrace.said_by()), action, the_approval::text, nullif(jsonb_strip_nulls(detail), '{}'))
+    insert into millrace.audit (at, who, login, said_by, action, object, detail)
+    values (millrace.now(), the_who, session_user, coalesce(millrace.approval_name(the_person), millrace.said_by()), action, the_approval::text, nullif(jsonb_strip_nulls(detail), '{}'))
 $$;
 
 -- A staff member, an operator or the tenant's own back end answers; by: who it was, as the job and the audit will say; else who the program says,

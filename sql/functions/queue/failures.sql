@@ -68,7 +68,7 @@ begin
          group by s.kind, s.class, s.gist
     ), crowded as (
         select f.kind, f.class, f.gist from fresh f
-         where f.place + (select count(*) from millrace.failure_group g where g.kind = f.kind and g.class <> 'other') >= 200
+         where f.place + (select count(*) from millrace.failure_group g where g.kind = f.kind and g.class <> 'other') >= millrace.counted('failures')
     ), placed as materialized (
         select s.kind, s.queue, case when c.kind is null then s.class else 'other' end as class,
                case when c.kind is null then s.gist else millrace.failure_gist(null) end as gist,

@@ -115,6 +115,15 @@ begin
     end if;
 end $$;
 
+-- Whether a job may do the work of a row that its arguments name: it is the row's own job, staff has made it, or whose job it is owns the row too.
+-- Who may enqueue a kind can write any id into the arguments.
+create or replace function millrace.job_serves(the_job bigint, the_rows_job bigint, the_owner text, the_tenant text) returns boolean
+language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+    select coalesce(the_job = the_rows_job, false) or exists (
+        select from millrace.job j
+         where j.id = the_job and (millrace.is_staff(j.owner::name) or j.owner = the_owner and j.tenant is not distinct from the_tenant) offset 0)
+$$;
+
 -- Many jobs of one kind, which a run makes to follow it: they do not start before the run has succeeded, and they are forgotten if it does
 -- not. `before` names a job, made by the same run, that waits for all of them.
 create or replace function millrace.spawn(

@@ -55,7 +55,7 @@ begin
     if place is not null then
         return place;
     end if;
-    if head.kept >= 10000 or head.bytes + size > 16777216 then
+    if head.kept >= millrace.counted('published') or head.bytes + size > 16777216 then
         perform millrace.refuse(format('the stream of job %s is full: %s values with %s bytes are published, and 10000 with 16777216 are the most', run.job, head.kept, head.bytes),
             'token', 'Publish fewer values or references; log lines and progress have no such end.', '53400', 'too_large');
     end if;

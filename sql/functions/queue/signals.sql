@@ -30,6 +30,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     t timestamptz := millrace.now();
     staff boolean := millrace.is_staff(signal.caller);
+    the_tenant text := case when not staff then millrace.caller_tenant(signal.caller) end;      -- empty, which no job has, for claims that name nobody
     given jsonb := coalesce(signal.payload, 'null');
     old record;
     kept int;
@@ -46,16 +47,26 @@ begin
     if signal.to_all is null or signal.keep is null or signal.keep not between interval '1 second' and interval '366 days' then
         perform millrace.refuse('a signal is kept for 1 second to 366 days', 'keep');
     end if;
-    kept := (select count(*) from (select from millrace.signal s where s.name = signal.name and s.key = signal.key and s.state < 2 limit 10000) x);
-    if kept >= 10000 then
-        perform millrace.refuse(format('10000 signals %L with the key %L are kept already, and nobody takes them', left(signal.name, 60), left(signal.key, 60)), 'key',
+    -- Of this sender's own, as they are told: what others keep under the same name and key stands in nobody's way.
+    if the_tenant is null then
+        kept := (select count(*) from (select from millrace.signal s
+                                        where s.name = signal.name and s.key = signal.key and s.owner = signal.caller and s.tenant is null and s.state < 2
+                                        limit millrace.counted('signals')) x);
+    else
+        kept := (select count(*) from (select from millrace.signal s
+                                        where s.name = signal.name and s.key = signal.key and s.owner = signal.caller and s.tenant = the_tenant and s.state < 2
+                                        limit millrace.counted('signals')) x);
+    end if;
+    if kept >= millrace.counted('signals') then
+        perform millrace.refuse(format('%s signals %L with the key %L of this sender are kept already, and nobody takes them', kept, left(signal.name, 60), left(signal.key, 60)), 'key',
             'Let a job take them, or wait until they expire.', '53400', 'too_large');
     end if;
     insert into millrace.signal as s (name, key, id, payload, to_all, owner, tenant, anywhere, at, expires_at)
-    values (signal.name, signal.key, signal.id, given, signal.to_all, signal.caller, case when not staff then millrace.caller_tenant(signal.caller) end, staff, t, t + signal.keep)
+    values (signal.name, signal.key, signal.id, given, signal.to_all, signal.caller, the_tenant, staff, t, t + signal.keep)
         on conflict do nothing returning s.seq into mine;
     if mine is null then
-        select s.key, s.payload, s.to_all into strict old from millrace.signal s where s.owner = signal.caller and s.name = signal.name and s.id = signal.id;
+        select s.key, s.payload, s.to_all into strict old from millrace.signal s
+         where s.owner = signal.caller and s.tenant is not distinct from the_tenant and s.name = signal.name and s.id = signal.id;
         if (old.key, old.payload, old.to_all) is distinct from (signal.key, given, signal.to_all) then
             perform millrace.refuse(format('the id %L was given to another signal', left(signal.id, 60)), 'id', 'Give each signal an id of its own.', '23505', 'conflict');
         end if;
@@ -178,9 +189,22 @@ create or replace function millrace.signal_take(the_job bigint, the_name text, t
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     s millrace.signal;
+    its_owner text;
+    its_tenant text;
 begin
-    for s in select x.* from millrace.signal x where x.name = the_name and x.key = the_key and x.state < 2 and x.expires_at > millrace.now() order by x.seq loop
-        continue when not millrace.signal_reaches(s, the_job);
+    select j.owner, j.tenant into its_owner, its_tenant from millrace.job j where j.id = the_job;
+    -- As signal_reaches has it, without a look at what reaches others only: that may be any number.
+    for s in
+        select x.* from (
+            select a.* from millrace.signal a where a.name = the_name and a.key = the_key and a.state < 2 and a.anywhere
+            union all
+            select o.* from millrace.signal o
+             where o.name = the_name and o.key = the_key and o.state < 2 and not o.anywhere and o.owner = its_owner and o.tenant is null
+            union all
+            select t.* from millrace.signal t
+             where t.name = the_name and t.key = the_key and t.state < 2 and not t.anywhere and t.owner = its_owner and t.tenant = its_tenant) x
+         where x.expires_at > millrace.now() order by x.seq
+    loop
         if s.to_all then
             insert into millrace.signal_taken (signal, job) values (s.seq, the_job) on conflict do nothing;
             continue when not found;

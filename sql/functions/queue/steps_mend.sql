@@ -98,7 +98,7 @@ begin
             perform millrace.step_unknown(step_set.id, step_set.name, 'To record one that no run has come to say --new, in SQL adds => true.');
         end if;
         select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = step_set.id;
-        if n >= 1000 then
+        if n >= millrace.counted('steps') then
             perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', step_set.id), 'name', null, '53400', 'too_large');
         end if;
         insert into millrace.step (job, name, value, session, number, attempt, at, place, asked)

@@ -108,7 +108,7 @@ begin
         return answer -> 'recorded';
     end if;
     select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = run.job;
-    if n >= 1000 then
+    if n >= millrace.counted('steps') then
         perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', run.job), 'name',
             'Record fewer, larger steps.', '53400', 'too_large');
     end if;

@@ -92,7 +92,7 @@ begin
         perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
     end if;
     delete from millrace.webhook_secret s where s.webhook = one.id and s.until <= t;
-    if (select count(*) from millrace.webhook_secret s where s.webhook = one.id) >= 5 then
+    if (select count(*) from millrace.webhook_secret s where s.webhook = one.id) >= millrace.counted('secrets') then
         perform millrace.refuse('five secrets sign already', 'id', 'Wait until one of the overlaps is over.', '55000', 'conflict');
     end if;
     update millrace.webhook_secret s set until = least(s.until, t + webhook_rotate.overlap) where s.webhook = one.id;

@@ -123,7 +123,8 @@ enum OperationPages {
             ConsoleCell(
                 "\(row.text("id") ?? ""): \(row.text("action") ?? "")",
                 href: PageAddress.to("/operations/\(row.text("id") ?? "")"))
-        }, .state("State", "state"), .text("By", "said_by"), .text("Role", "who"), .count("To reach", "jobs"),
+        }, .state("State", "state"), .text("By", "said_by"), .text("Role", "who"), .text("Login", "login"),
+        .count("To reach", "jobs"),
         .count("Done", "done"), .count("Refused", "refused"), .count("Undone", "undone"), .count("Gone past", "past"),
         .time("Started", "started_at"), .time("Ended", "ended_at"),
     ]
@@ -162,7 +163,8 @@ enum OperationPages {
         var facts: [(String, ConsoleCell)] = [
             ("Action", .text(operation.text("action"))), ("State", .state(state)),
             ("By", .text(operation.text("said_by"))),
-            ("Role", .text(operation.text("who"))), ("To reach", .count(operation.int("jobs"))),
+            ("Role", .text(operation.text("who"))), ("Login", .text(operation.text("login"))),
+            ("To reach", .count(operation.int("jobs"))),
             ("Looked at", .count(operation.int("looked"))), ("Done", .count(operation.int("done"))),
             ("Nothing to do", .count(operation.int("nothing"))), ("Refused", .count(operation.int("refused"))),
             ("Pace", operation.text("pace").map { ConsoleCell("\($0) a second") } ?? ConsoleCell("as fast as it goes")),
@@ -171,7 +173,8 @@ enum OperationPages {
         if operation.text("undo_started_at") != nil {
             facts += [
                 ("Undone", .count(operation.int("undone"))), ("Gone past", .count(operation.int("past"))),
-                ("Undone by", .text(operation.text("undo_said_by"))),
+                ("Undone by", .text(operation.text("undo_said_by"))), ("In the role", .text(operation.text("undo_by"))),
+                ("With the login", .text(operation.text("undo_login"))),
             ]
         }
         if operation.isTrue("can_undo") { facts.append(("Can be undone until", .time(operation.text("undo_until")))) }
@@ -239,7 +242,7 @@ enum OperationPages {
                 .table(
                     rows,
                     [
-                        .time("Time", "at"), .text("Role", "who"), .text("Said by", "said_by"),
+                        .time("Time", "at"), .text("Role", "who"), .text("Login", "login"), .text("Said by", "said_by"),
                         .text("Action", "action"),
                         .text("Object", "object"),
                         .own("Detail") { row in

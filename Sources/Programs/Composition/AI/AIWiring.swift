@@ -47,7 +47,10 @@ extension Composer {
         let batches = Handler(kind: "ai.batch", queue: "ai", retries: retries) { args, context in
             try await service.runBatch(args, context)
         }
-        return [batches]
+        let forgetting = Handler(kind: "ai.forget", queue: "ai", retries: retries) { args, context in
+            try await service.runForget(args, context)
+        }
+        return [batches, forgetting]
             + AIService.kinds(purposes).map { kind in
                 Handler(
                     kind: kind, queue: "ai", retries: retries
@@ -80,6 +83,9 @@ extension Composer {
                 values: [
                     ("{direction=\"in\"}", Double(state.tokensIn)), ("{direction=\"out\"}", Double(state.tokensOut)),
                 ]),
+            RoomGauge(
+                name: "ai_undeleted", help: "Batches and files that could not be deleted at providers yet.",
+                value: Double(state.undeleted)),
         ]
     }
 }

@@ -13,6 +13,13 @@ package struct BlobRoutes: Sendable {
     package let largest: Int
     package let log: Log
 
+    package init(links: BlobLinks, store: any BlobStore, largest: Int, log: Log) {
+        self.links = links
+        self.store = store
+        self.largest = largest
+        self.log = log
+    }
+
     package var all: [Route] {
         [
             Route(.put, "/v1/uploads/{token}", access: .verified, limit: largest) { try await put($0) },
@@ -25,7 +32,7 @@ package struct BlobRoutes: Sendable {
         guard let key = links.newestKey else { return }
         try await store.pool.withConnection { connection throws(PostgresError) in
             _ = try await connection.query(
-                "select millrace.link_key_set($1, $2, $3)",
+                "select millrace.link_key_set($1, $2, $3, true)",
                 [.bytea(key), .text(links.publicURL), .int8(Int64(largest))]
             ) { _ throws(PostgresError) in true }
         }
@@ -80,12 +87,12 @@ package struct BlobRoutes: Sendable {
         case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
         case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
         }
-        guard let blob = try await store.head(wanted.id) else {
+        guard try await holds(wanted), let blob = try await store.head(wanted.id) else {
             return Self.refusal(404, "not_found", "this content is gone")
         }
         var headers = [
             Header("Content-Type", wanted.type), Header("ETag", "\"\(wanted.id)\""), Header("Accept-Ranges", "bytes"),
-            Header("Cache-Control", "private, max-age=300"),
+            Header("Cache-Control", wanted.owner == nil ? "private, max-age=300" : "private, no-cache"),
         ]
         if let name = wanted.name {
             headers.append(
@@ -110,6 +117,20 @@ package struct BlobRoutes: Sendable {
             body: .stream { writer in
                 try await store.read(wanted.id, range: part) { try await writer.write($0) }
             })
+    }
+
+    /// A link ends with what it is of: a document, media, or a message that its reader sees.
+    private func holds(_ wanted: BlobLinks.Download) async throws -> Bool {
+        guard let owner = wanted.owner else { return true }
+        return try await store.pool.withConnection { connection throws(PostgresError) in
+            guard
+                try await connection.truth(
+                    "select millrace.blob_link_holds($1, $2)", [.bytea(wanted.id.bytes), .text(owner)])
+            else { return false }
+            guard !wanted.reader.isEmpty else { return true }
+            return try await connection.truth(
+                "select millrace.chat_link_holds($1, $2)", [.text(owner), .bytea(wanted.reader)])
+        }
     }
 
     package enum Asked: Equatable {

@@ -3,7 +3,7 @@ import Signatures
 
 extension Setting {
     package static let subscriptions: [Setting] = [
-        stripeWebhookSecret, appStoreBundle, appStoreEnvironments, appStoreRootFiles,
+        stripeWebhookSecret, appStoreBundle, appStoreAppID, appStoreEnvironments, appStoreRootFiles,
     ]
 
     package static let stripeWebhookSecret = Setting(
@@ -19,6 +19,9 @@ extension Setting {
             text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } && text.utf8.count <= 200
                 ? nil : "takes a bundle id such as com.example.app"
         }, valueName: "ID", help: "The app whose subscriptions Apple's App Store tells of.")
+    package static let appStoreAppID = Setting(
+        "app-store-app-id", .integer(1...9_999_999_999), valueName: "NUMBER",
+        help: "Apple's number of the app (appAppleId), which notifications of Production then have to name.")
     package static let appStoreEnvironments = Setting(
         "app-store-environments",
         .custom(expects: "Production, Sandbox or both") { text in
@@ -37,5 +40,11 @@ extension Settings {
     package var storesHeard: [String] {
         (text(.stripeWebhookSecret) == nil ? [] : ["stripe"])
             + (text(.appStoreBundle) == nil || text(.appStoreRootFiles) == nil ? [] : ["apple"])
+    }
+
+    /// Apple's notifications of Production are told apart by the bundle alone.
+    package var appStoreLacksAppID: Bool {
+        storesHeard.contains("apple") && text(.appStoreAppID) == nil
+            && ListText.items(string(.appStoreEnvironments)).contains("Production")
     }
 }

@@ -46,7 +46,8 @@ extension Composer {
         do throws(CertificateRoots.Unusable) {
             return AppStoreSignature(
                 roots: try CertificateRoots(files), bundle: bundle,
-                environments: ListText.items(settings.string(.appStoreEnvironments)))
+                environments: ListText.items(settings.string(.appStoreEnvironments)),
+                appID: settings.text(.appStoreAppID) == nil ? nil : settings.integer(.appStoreAppID))
         } catch {
             throw Failure(.misused, "MILLRACE_APP_STORE_ROOT_FILES: \(error.description)")
         }

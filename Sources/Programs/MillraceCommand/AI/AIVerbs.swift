@@ -99,12 +99,13 @@ extension Command {
         let purposes = try await invocation.withSchema { try await AIAdmin.purposes(on: $0) }
         var table = Table([
             .init("purpose"), .init("version", .trailing), .init("model"), .init("tokens", .trailing),
+            .init("a person's day", .trailing),
             .init("requires", shrinks: true),
         ])
         for purpose in purposes {
             table.add([
                 .init(purpose.name), .init(purpose.builtIn ? "built in" : "\(purpose.version)"),
-                .init(purpose.model ?? ""), "\(purpose.maxTokens)",
+                .init(purpose.model ?? ""), "\(purpose.maxTokens)", .init(purpose.clientTokens.map { "\($0)" } ?? "-"),
                 .init(purpose.required.joined(separator: ", ")),
             ])
         }
@@ -114,6 +115,7 @@ extension Command {
                 [
                     "name": .string($0.name), "version": .int($0.version), "built_in": .bool($0.builtIn),
                     "model": JSONValue($0.model), "max_tokens": .int($0.maxTokens), "required": JSONValue($0.required),
+                    "client_tokens": JSONValue($0.clientTokens),
                 ]
             }, table: table)
         return .done

@@ -40,12 +40,16 @@ extension Command {
             .single(
                 "max-tokens", "N", .integer(16...32_000), environment: .none, help: "The most tokens of an answer."),
             .single(
+                "client-tokens", "N", .integer(0...1_000_000_000), environment: .none,
+                help: "The most tokens a person may use for it in a day; 0: only back ends ask."),
+            .single(
                 "timeout", "DURATION", .duration(.seconds(1) ... .seconds(3600)), environment: .none,
                 help: "How long an answer may take."),
             .single("note", "TEXT", environment: .none, help: "Why it changes."),
         ],
         examples: [
             Example("millrace ai purpose put menu --file menu.json", "prints the version"),
+            Example("millrace ai purpose put menu --client-tokens 20000", "for each person in a day"),
             Example(
                 "millrace ai purpose put sentiment --model anthropic:claude-haiku-4-5",
                 "another model, all else as it was"),
@@ -118,6 +122,7 @@ struct PurposeDraft {
         if case .object(let given)? = draft.members["limits"] { limits = given }
         let changes = [
             ("max_tokens", parsed.integer("max-tokens")),
+            ("client_tokens", parsed.integer("client-tokens")),
             ("timeout_seconds", parsed.duration("timeout").map { Int($0.components.seconds) }),
         ]
         for case (let key, let number?) in changes {

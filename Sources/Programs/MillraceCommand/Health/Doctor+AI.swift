@@ -26,6 +26,20 @@ extension Doctor {
                 advice:
                     "start workers of this version: earlier ones do not take questions of purposes that an app added")
         }
+        if state.undeleted > 0 {
+            let more = state.undeleted > state.undeletedNames.count ? ", …" : ""
+            return .warning(
+                "what batches asked is still at the provider, and could not be deleted for "
+                    + "\(Humane.duration(.seconds(state.undeletedFor))): \(state.undeletedNames.joined(separator: ", "))\(more)",
+                advice:
+                    "the last try said: \(state.undeletedWhy ?? "nothing"); it is tried again for two weeks, then delete it there"
+            )
+        }
+        if !state.unbounded.isEmpty, state.switched > 0 {
+            return .warning(
+                "clients may ask for \(state.unbounded.joined(separator: ", ")) without a bound of its own for a person",
+                advice: "say how many tokens a day: millrace ai purpose put \(state.unbounded[0]) --client-tokens N")
+        }
         if state.switched == 0 { return .ok("switched on for nobody") }
         return .ok("of \(state.providers.joined(separator: " and ")), switched on for \(state.switched)")
     }

@@ -1,8 +1,12 @@
 import Subscriptions
 
 extension Doctor {
-    /// - Parameter hears: the stores whose messages a worker with these settings can check.
-    static func judge(_ state: SubscriptionAdmin.State, hears: [String]) -> Check.Result {
+    /// - Parameters:
+    ///   - hears: the stores whose messages a worker with these settings can check.
+    ///   - lacksAppID: Apple's messages of production are believed by their bundle alone.
+    static func judge(
+        _ state: SubscriptionAdmin.State, hears: [String], lacksAppID: Bool = false
+    ) -> Check.Result {
         if let store = state.stores.first(where: { !hears.contains($0) }) {
             return .warning(
                 "plans have products of \(store), and its messages cannot be checked here", advice: setUp(store))
@@ -31,6 +35,11 @@ extension Doctor {
                 "the plan \(plan) has no quotas, so it bounds nothing",
                 advice: "run: millrace subscriptions plans set \(plan) --quota …")
         }
+        if lacksAppID {
+            return .warning(
+                "the App Store's messages are told apart by the bundle alone",
+                advice: "set MILLRACE_APP_STORE_APP_ID to the app's number in App Store Connect")
+        }
         return .ok(state.stores.isEmpty ? "no store" : "of \(state.stores.joined(separator: " and "))")
     }
 
@@ -46,7 +55,7 @@ extension Doctor {
         return .warning(
             said,
             advice: newest.store == "apple"
-                ? "compare MILLRACE_APP_STORE_BUNDLE, _ENVIRONMENTS and _ROOT_FILES with the app's; see the worker's log"
+                ? "compare MILLRACE_APP_STORE_BUNDLE, _APP_ID, _ENVIRONMENTS and _ROOT_FILES with the app's; see the worker's log"
                 : "compare STRIPE_WEBHOOK_SECRET with the secret of the endpoint at Stripe; see the worker's log")
     }
 

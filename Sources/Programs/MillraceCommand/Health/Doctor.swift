@@ -86,7 +86,8 @@ struct Doctor {
             await look(.subscriptions) { () throws(PostgresError) in
                 Self.judge(
                     try await SubscriptionAdmin.state(on: connection, deadline: .seconds(5)),
-                    hears: invocation.settings.storesHeard)
+                    hears: invocation.settings.storesHeard,
+                    lacksAppID: invocation.settings.appStoreLacksAppID)
             })
         checks.append(
             await look(.ai) { () throws(PostgresError) in

@@ -20,6 +20,7 @@ extension OperationRow {
             .init(key: "undo_said_by", value: JSONValue(undoSaidBy)),
             .init(key: "undo_started_at", value: JSONValue(undoStartedAt)),
             .init(key: "undo_ended_at", value: JSONValue(undoEndedAt)), .init(key: "key", value: JSONValue(key)),
+            .init(key: "login", value: JSONValue(login)), .init(key: "undo_login", value: JSONValue(undoLogin)),
         ]
     }
 
@@ -51,16 +52,22 @@ extension OperationRow {
         var lines = [
             "operation \(id): \(what)", "  \(state)\(isUndoing && state == "paused" ? ", while it is undone" : "")",
             "  \(counts)",
-            "  by \(who)\(saidBy.map { ", who said to be \($0)" } ?? ""), \(startedAt.formatted(.iso8601))",
+            "  by \(Self.person(who, login, saidBy)), \(startedAt.formatted(.iso8601))",
         ]
         if let pace { lines.append("  at most \(Humane.count(pace, "job")) a second") }
         if let endedAt { lines.append("  ended \(endedAt.formatted(.iso8601))") }
         if canUndo, let undoUntil { lines.append("  can be undone until \(undoUntil.formatted(.iso8601))") }
         if let undoBy, let undoStartedAt {
-            let said = undoSaidBy.map { ", who said to be \($0)" } ?? ""
-            lines.append("  undone by \(undoBy)\(said), \(undoStartedAt.formatted(.iso8601))")
+            lines.append(
+                "  undone by \(Self.person(undoBy, undoLogin, undoSaidBy)), \(undoStartedAt.formatted(.iso8601))")
         }
         return lines
+    }
+
+    /// What was verified, and then what was only said.
+    private static func person(_ role: String, _ login: String?, _ said: String?) -> String {
+        role + (login.map { $0 == role ? "" : ", signed in as \($0)" } ?? "")
+            + (said.map { ", who said to be \($0)" } ?? "")
     }
 
     static func table(_ rows: [OperationRow]) -> Table {
@@ -76,7 +83,8 @@ extension OperationRow {
                 Table.Cell("\(row.id)"), Table.Cell(row.state, row.stateStyle), Table.Cell(row.what),
                 Table.Cell(Humane.count(row.done)),
                 Table.Cell((row.isExact ? "" : "~") + Humane.count(row.jobs)),
-                Table.Cell(row.isUndoing ? Humane.count(row.undone) : "-"), Table.Cell(row.saidBy ?? row.who),
+                Table.Cell(row.isUndoing ? Humane.count(row.undone) : "-"),
+                Table.Cell([row.login ?? row.who, row.saidBy].compactMap { $0 }.joined(separator: ", ")),
                 Table.Cell(row.startedAt.formatted(.iso8601)),
             ])
         }
@@ -113,7 +121,7 @@ extension AuditEntry {
     var json: JSONValue {
         [
             "id": .int(Int(id)), "at": JSONValue(at), "who": .string(who), "said_by": JSONValue(saidBy),
-            "action": .string(action), "object": JSONValue(object),
+            "login": JSONValue(login), "action": .string(action), "object": JSONValue(object),
             "detail": detail.map { .raw(String(decoding: $0, as: UTF8.self)) } ?? .null,
         ]
     }
@@ -122,14 +130,15 @@ extension AuditEntry {
         var table = Table(
             [
                 Table.Column("id", .trailing, importance: .low), Table.Column("at", importance: .high),
-                Table.Column("who", importance: .high), Table.Column("said to be"),
+                Table.Column("who", importance: .high), Table.Column("login"), Table.Column("said to be"),
                 Table.Column("action", importance: .key), Table.Column("object", shrinks: true, importance: .high),
                 Table.Column("detail", shrinks: true),
             ], whenEmpty: "nothing was done")
         for entry in entries {
             table.add([
                 Table.Cell("\(entry.id)"), Table.Cell(entry.at.formatted(.iso8601)), Table.Cell(entry.who),
-                Table.Cell(entry.saidBy ?? "-"), Table.Cell(entry.action, .bold), Table.Cell(entry.object ?? "-"),
+                Table.Cell(entry.login ?? "-"), Table.Cell(entry.saidBy ?? "-"), Table.Cell(entry.action, .bold),
+                Table.Cell(entry.object ?? "-"),
                 Table.Cell(entry.detail.map { String(decoding: $0, as: UTF8.self) } ?? ""),
             ])
         }

@@ -8,15 +8,16 @@ extension Command {
         summary: "List what operators did, newest first",
         discussion: """
             Every action on jobs, queues, schedules, limits, providers, mail, webhooks, flags and rights, from wherever \
-            it came. Who: the role that Postgres has verified, and who the program said it was, which nobody has \
-            verified. Rows are never changed. --jsonl is an export, a line for each.
+            it came. Who: the role and the login that Postgres has verified, and who the program said it was, which nobody \
+            has verified. Rows are never changed. --jsonl is an export, a line for each.
             """,
         flags: [
             .single("since", "TIME", .past, environment: .none, help: "Only since then; 2h is two hours ago."),
             .single("until", "TIME", .past, environment: .none, help: "Only before then."),
             .single("action", "ACTION", .text, environment: .none, help: "Only this action, such as job.cancel."),
             .single(
-                "who", "NAME", .text, environment: .none, help: "Only actions of this role, or of who said to be this."),
+                "who", "NAME", .text, environment: .none,
+                help: "Only actions of this role or login, or of who said to be this."),
             .single(
                 "object", "NAME", .text, environment: .none, help: "Only about this job, queue, schedule or other."),
             .single("limit", "N", .integer(1...1_000_000), fallback: "50", help: "Show at most this many."),
