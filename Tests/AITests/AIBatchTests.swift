@@ -157,8 +157,8 @@ import Testing
             // The end of the batch is not recorded at first.
             try await bench.connection.run(
                 """
-                create function refuse_end() returns trigger language plpgsql as $$ begin raise exception 'stopped here'; end $$;
-                create trigger refuse_end before update on millrace.ai_batch for each row when (new.ended_at is not null) execute function refuse_end();
+                create function public.refuse_end() returns trigger language plpgsql as $$ begin raise exception 'stopped here'; end $$;
+                create trigger refuse_end before update on millrace.ai_batch for each row when (new.ended_at is not null) execute function public.refuse_end();
                 """)
             try await bench.withWorker { try await bench.ended(1) }
             #expect(bench.fake.batches.kept == ["batch_0", "file-0"])
@@ -223,8 +223,8 @@ import Testing
             // What the first worker records after it has sent fails.
             try await bench.connection.run(
                 """
-                create function refuse_sent() returns trigger language plpgsql as $$ begin raise exception 'stopped here'; end $$;
-                create trigger refuse_sent before update on millrace.ai_batch for each row when (new.status = 'sent') execute function refuse_sent();
+                create function public.refuse_sent() returns trigger language plpgsql as $$ begin raise exception 'stopped here'; end $$;
+                create trigger refuse_sent before update on millrace.ai_batch for each row when (new.status = 'sent') execute function public.refuse_sent();
                 """)
             try await bench.withWorker(onlyAnthropic: anthropic) {
                 try await eventually("the batch was sent") { bench.fake.batches.count == 1 }

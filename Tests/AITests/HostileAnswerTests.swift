@@ -43,7 +43,7 @@ import Testing
                 try await connection.value("select schema from millrace.ai_built_in() where name = 'coaching_tip'"))
             var stored = 0
             var refused = 0
-            try await connection.run("create table kept (n int, answer jsonb)")
+            try await connection.run("create table public.kept (n int, answer jsonb)")
             for seed in 0..<1000 {
                 let answer = AIRun.bare(Self.answer(seed))
                 if AIRun.complaint(answer) != nil {
@@ -59,9 +59,9 @@ import Testing
                     continue
                 }
                 try await connection.execute(
-                    "insert into kept values ($1, $2::text::jsonb)", [.int4(Int32(seed)), .text(answer)])
+                    "insert into public.kept values ($1, $2::text::jsonb)", [.int4(Int32(seed)), .text(answer)])
                 let kept = try await connection.query(
-                    "select answer ->> 'tip', length(answer ->> 'tip') between 1 and 600, (select count(*) from jsonb_object_keys(answer)) from kept where n = $1",
+                    "select answer ->> 'tip', length(answer ->> 'tip') between 1 and 600, (select count(*) from jsonb_object_keys(answer)) from public.kept where n = $1",
                     [.int4(Int32(seed))]
                 ) { row throws(PostgresError) in (try row.string(0), try row.bool(1), try row.int(2)) }.first
                 #expect(kept?.0 == (try JSONValue.read(answer))["tip"]?.text, "seed \(seed)")

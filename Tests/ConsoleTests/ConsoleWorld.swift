@@ -27,9 +27,10 @@ struct ConsoleWorld: Sendable {
         var addition: String? = ""
         var keepsHouse = false
         var hasRoles = true
+        var template = Template.migrated
         var log = Log.silent
         var frames: String?
-        /// What the console connects with in place of the database; for one that does not answer.
+        /// What the console connects with in place of the database's owner.
         var options: ConnectionOptions?
     }
 
@@ -47,7 +48,7 @@ struct ConsoleWorld: Sendable {
         if setup.hasRoles { for name in roles.values { try await office.run("create role \(name) login") } }
         let outcome: Result<Void, any Error>
         do {
-            try await withDatabase { database in
+            try await withDatabase(chosen.template) { database in
                 let connection = try await database.connect()
                 if chosen.hasRoles {
                     _ = try await Migrator(roles: roles.map { ($0.rawValue, $1) }).migrate(on: connection)

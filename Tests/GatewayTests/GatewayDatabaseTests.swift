@@ -8,11 +8,11 @@ import Testing
     @Test func `a failed statement is named by its place, and nothing of the others is kept`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            try await connection.execute("create table kept (value int)")
+            try await connection.execute("create table public.kept (value int)")
             let pool = Pool(database.options, size: 1)
             let gateway = GatewayDatabase(pool: pool, role: "none")
             let caller = GatewayCaller(subject: "ada", claims: Array(#"{"sub": "ada"}"#.utf8), expires: .distantFuture)
-            let insert = Statement("insert into kept values (1)")
+            let insert = Statement("insert into public.kept values (1)")
             await #expect(throws: FailedStatement.self) {
                 _ = try await gateway.run([insert, Statement("select 1/0")], as: caller) { _, _ in 0 }
             }
@@ -21,7 +21,7 @@ import Testing
             } catch let failed as FailedStatement {
                 #expect(failed.index == 1 && failed.error.sqlState == "22012")
             }
-            #expect(try await connection.int("select count(*) from kept") == 0)
+            #expect(try await connection.int("select count(*) from public.kept") == 0)
             let answers = try await gateway.run(
                 [
                     insert, Statement("select current_setting('request.jwt.claims')"),

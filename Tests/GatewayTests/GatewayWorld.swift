@@ -23,6 +23,7 @@ struct GatewayWorld: Sendable {
     struct Setup: Sendable {
         var template = Template.migrated
         var log = Log.silent
+        var isPooled = false
         /// Run by the owner before the gateway starts; ROLE in it becomes the clients' role.
         var script: String?
         var change: @Sendable (inout GatewayService.Options) -> Void = { _ in }
@@ -42,7 +43,15 @@ struct GatewayWorld: Sendable {
                 let owner = try await database.connect()
                 _ = try await Migrator(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
                 if let script = setup.script { try await owner.run(script.replacing("ROLE", with: role)) }
-                try await serve(database, owner, role, login, setup, body)
+                if setup.isPooled {
+                    try await withPooler(to: database, as: login, servers: 8) { place in
+                        try await serve(database, owner, role, place, setup, body)
+                    }
+                } else {
+                    let place = ConnectionOptions(
+                        location: database.url.replacing("//millrace@", with: "//\(login)@"))
+                    try await serve(database, owner, role, place, setup, body)
+                }
                 await owner.close()
             }
             outcome = .success(())
@@ -56,12 +65,11 @@ struct GatewayWorld: Sendable {
     }
 
     private static func serve(
-        _ database: TestDatabase, _ owner: Connection, _ role: String, _ login: String, _ setup: Setup,
+        _ database: TestDatabase, _ owner: Connection, _ role: String, _ place: ConnectionOptions, _ setup: Setup,
         _ body: @Sendable (GatewayWorld) async throws -> Void
     ) async throws {
         var options = GatewayService.Options(access: access, role: role, version: "1.2.3")
         setup.change(&options)
-        let place = ConnectionOptions(location: database.url.replacing("//millrace@", with: "//\(login)@"))
         let pool = Pool(place, size: 8)
         let own = Pool(place, size: 2)
         let service = GatewayService(options, pool: pool, own: own, log: setup.log)

@@ -101,7 +101,31 @@ import Testing
 
     @Test func `each line on the page prints the fields that stand there, of these types, and no others`() async throws
     {
-        let rows = try Self.rows(below: "Fields")
+        try await withDatabase { database in
+            try await Self.walk(database, as: database.url) { row, code, capture in
+                // Nobody answers at the webhook that is tested; all else succeeds, or is a verdict.
+                let codes: [ExitCode] =
+                    row.line.hasPrefix("webhooks test") ? [.failed] : [.done, .degraded, .critical, .jobDied]
+                #expect(codes.contains(code), "\(row.line): \(capture.errors)")
+                guard let value = try? JSONValue.read(capture.output), case .object(let members) = value else {
+                    Issue.record("\(row.line) prints no object: \(capture.output.prefix(300))")
+                    return
+                }
+                let shape = JSONShape.fields(try JSONShape.fields(in: row.fields))
+                let said = JSONValue.object(members.filter { $0.key != "version" })
+                let problems = shape.problems(with: said, at: "it")
+                guard case .fields(let printed) = JSONShape(of: said) else { return }
+                #expect(problems == [], "| `\(row.line)` | \(JSONShape.spell(printed)) |")
+                #expect(row.words.starts(with: ["events", "tail"]) || value["version"]?.integer == 1, "\(row.line)")
+            }
+        }
+    }
+
+    /// Runs each line on the page, in a database that has something for it to act on.
+    /// - Parameter url: where the verbs connect, and as whom.
+    static func walk(
+        _ database: TestDatabase, as url: String, _ check: (Row, ExitCode, Capture) async throws -> Void
+    ) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "millrace-json-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let template = folder.appending(path: "mails/welcome/en")
@@ -113,51 +137,36 @@ import Testing
             to: template.appending(path: "variables.json"), atomically: true, encoding: .utf8)
         let file = folder.appending(path: "hello.txt").path
         try "hello".write(toFile: file, atomically: true, encoding: .utf8)
-        try await withDatabase { database in
-            let connection = try await database.connect()
-            try await connection.run(Self.beforehand)
-            for row in rows {
-                for (verb, script) in Self.meanwhile where row.line.hasPrefix(verb) { try await connection.run(script) }
-                var words: [String] = []
-                for word in row.words {
-                    if let find = Self.placeholders[word] {
-                        guard let found = try await connection.value(find) else {
-                            Issue.record("\(row.line): there is no \(word)")
-                            continue
-                        }
-                        words.append(found)
-                    } else {
-                        words.append(
-                            word.replacing("<file>", with: file).replacing("<folder>", with: "\(folder.path)/mails"))
+        let connection = try await database.connect()
+        try await connection.run(beforehand)
+        for row in try rows(below: "Fields") {
+            for (verb, script) in meanwhile where row.line.hasPrefix(verb) { try await connection.run(script) }
+            var words: [String] = []
+            for word in row.words {
+                if let find = placeholders[word] {
+                    guard let found = try await connection.value(find) else {
+                        Issue.record("\(row.line): there is no \(word)")
+                        continue
                     }
+                    words.append(found)
+                } else {
+                    words.append(
+                        word.replacing("<file>", with: file).replacing("<folder>", with: "\(folder.path)/mails"))
                 }
-                let capture = Capture()
-                let code = await Application.run(
-                    arguments: words + ["--json", "--yes", "--database-url", database.url],
-                    surroundings: .fake(
-                        [
-                            "MILLRACE_ENCRYPTION_KEY": "00bdec81:iV6QTWA7LXfNaNJ6Vzthcsbz/4BJCQzVPOAozaMHig0=",
-                            "MILLRACE_PUBLIC_URL": "https://x.example", "MILLRACE_SECRET": "a secret of ours",
-                        ],
-                        files: ["hello.txt": "hello", "/here/hello.txt": "hello", file: "hello"]),
-                    console: capture.console)
-                // Nobody answers at the webhook that is tested; all else succeeds, or is a verdict.
-                let codes: [ExitCode] =
-                    row.line.hasPrefix("webhooks test") ? [.failed] : [.done, .degraded, .critical, .jobDied]
-                #expect(codes.contains(code), "\(row.line): \(capture.errors)")
-                guard let value = try? JSONValue.read(capture.output), case .object(let members) = value else {
-                    Issue.record("\(row.line) prints no object: \(capture.output.prefix(300))")
-                    continue
-                }
-                let shape = JSONShape.fields(try JSONShape.fields(in: row.fields))
-                let said = JSONValue.object(members.filter { $0.key != "version" })
-                let problems = shape.problems(with: said, at: "it")
-                guard case .fields(let printed) = JSONShape(of: said) else { continue }
-                #expect(problems == [], "| `\(row.line)` | \(JSONShape.spell(printed)) |")
-                #expect(row.words.starts(with: ["events", "tail"]) || value["version"]?.integer == 1, "\(row.line)")
             }
-            await connection.close()
+            let capture = Capture()
+            let code = await Application.run(
+                arguments: words + ["--json", "--yes", "--database-url", url],
+                surroundings: .fake(
+                    [
+                        "MILLRACE_ENCRYPTION_KEY": "00bdec81:iV6QTWA7LXfNaNJ6Vzthcsbz/4BJCQzVPOAozaMHig0=",
+                        "MILLRACE_PUBLIC_URL": "https://x.example", "MILLRACE_SECRET": "a secret of ours",
+                    ],
+                    files: ["hello.txt": "hello", "/here/hello.txt": "hello", file: "hello"]),
+                console: capture.console)
+            try await check(row, code, capture)
         }
+        await connection.close()
     }
 
     @Test func `every verb stands on the page`() throws {

@@ -1,6 +1,7 @@
 import CPostgres
 import Foundation
 import Millrace
+import Postgres
 import TestSupport
 import Testing
 
@@ -133,6 +134,26 @@ private final class PlainDriver {
             #expect(try driver.run(.retry(first)) == [["t"]])
             #expect(try driver.run(.cancel(first)) == [["t"]])
             #expect(try driver.run(.retry(first, fresh: true)) == [["t"]])
+        }
+    }
+
+    @Test(arguments: ["\"$user\", public", "trap, public, pg_catalog"])
+    func `a statement means the same on every search_path, and calls nothing of others`(path: String) async throws {
+        try await withDatabase(.planted) { database in
+            let owner = try await database.connect()
+            try await owner.run(TrapSchema.script)
+            await owner.close()
+            let driver = try PlainDriver(database.url)
+            try driver.run("set search_path = \(path)")
+            let id = try driver.number(
+                Paid(order: 2, note: "").enqueueStatement(
+                    in: .seconds(60), unique: "k", queue: "mail", priority: 2, tags: ["a"], metadata: ["trace": "t1"]))
+            #expect(try driver.number(Paid(order: 2, note: "").enqueueStatement(unique: "k")) == id)
+            _ = try driver.run(.enqueue(contentsOf: [Paid(order: 3, note: "")], in: .seconds(60), limitKey: "l"))
+            #expect(try driver.run(.cancel(id)) == [["t"]])
+            #expect(try driver.run(.retry(id)) == [["t"]])
+            #expect(try driver.run(.retry(id, fresh: true)).count == 1)
+            #expect(try await PlantedOverloads.sprung(in: database) == [])
         }
     }
 

@@ -8,8 +8,8 @@ import Testing
 @Suite struct ConnectionTests {
     @Test func `a refusal carries its code, sentence, detail, hint and constraint`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int constraint small check (n < 3))")
-            let check = try await connection.refusal(of: "insert into t values (5)")
+            try await connection.run("create table public.t (n int constraint small check (n < 3))")
+            let check = try await connection.refusal(of: "insert into public.t values (5)")
             #expect(check?.sqlState == "23514" && check?.constraint == "small")
             let own = try await connection.refusal(
                 of: "do $$ begin raise exception 'no' using errcode = '22023', detail = 'd', hint = 'h'; end $$")
@@ -64,18 +64,18 @@ import Testing
 
     @Test func `a task that is cancelled already sends nothing`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int)")
+            try await connection.run("create table public.t (n int)")
             let error = await Task { () -> PostgresError? in
                 withUnsafeCurrentTask { $0?.cancel() }
                 do throws(PostgresError) {
-                    try await connection.execute("insert into t values (1)")
+                    try await connection.execute("insert into public.t values (1)")
                     return nil
                 } catch {
                     return error
                 }
             }.value
             #expect(error == .cancelled)
-            #expect(try await connection.int("select count(*) from t") == 0)
+            #expect(try await connection.int("select count(*) from public.t") == 0)
         }
     }
 
@@ -122,20 +122,21 @@ import Testing
 
     @Test func `a pipeline is all or nothing`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int primary key)")
+            try await connection.run("create table public.t (n int primary key)")
             try await connection.pipeline([
-                Statement("insert into t values ($1)", [.int4(1)]), Statement("insert into t values ($1)", [.int4(2)]),
+                Statement("insert into public.t values ($1)", [.int4(1)]),
+                Statement("insert into public.t values ($1)", [.int4(2)]),
             ])
-            #expect(try await connection.int("select count(*) from t") == 2)
+            #expect(try await connection.int("select count(*) from public.t") == 2)
             let error = try await failure {
                 try await connection.pipeline([
-                    Statement("insert into t values ($1)", [.int4(3)]),
-                    Statement("insert into t values ($1)", [.int4(1)]),
-                    Statement("insert into t values ($1)", [.int4(4)]),
+                    Statement("insert into public.t values ($1)", [.int4(3)]),
+                    Statement("insert into public.t values ($1)", [.int4(1)]),
+                    Statement("insert into public.t values ($1)", [.int4(4)]),
                 ])
             }
             #expect(error?.sqlState == "23505")
-            #expect(try await connection.int("select count(*) from t") == 2)
+            #expect(try await connection.int("select count(*) from public.t") == 2)
         }
     }
 
@@ -153,9 +154,9 @@ import Testing
 
     @Test func `COPY takes rows from a source`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int, s text)")
+            try await connection.run("create table public.t (n int, s text)")
             let left = Mutex(1000)
-            let count = try await connection.copyIn("copy t from stdin") {
+            let count = try await connection.copyIn("copy public.t from stdin") {
                 let n = left.withLock { left in
                     left -= 1
                     return left
@@ -163,17 +164,17 @@ import Testing
                 return n < 0 ? nil : Array("\(n)\t\(String(repeating: "x", count: 1000))\n".utf8)
             }
             #expect(count == 1000)
-            #expect(try await connection.int("select count(distinct n) from t where length(s) = 1000") == 1000)
+            #expect(try await connection.int("select count(distinct n) from public.t where length(s) = 1000") == 1000)
         }
     }
 
     @Test func `a COPY whose source fails leaves nothing, and the connection whole`() async throws {
         struct Dry: Error {}
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int)")
+            try await connection.run("create table public.t (n int)")
             let sent = Mutex(0)
             await #expect(throws: Dry.self) {
-                _ = try await connection.copyIn("copy t from stdin") {
+                _ = try await connection.copyIn("copy public.t from stdin") {
                     let turn = sent.withLock { sent in
                         sent += 1
                         return sent
@@ -182,16 +183,16 @@ import Testing
                     return Array("\(turn)\n".utf8)
                 }
             }
-            #expect(try await connection.int("select count(*) from t") == 0)
+            #expect(try await connection.int("select count(*) from public.t") == 0)
         }
     }
 
     @Test func `a COPY of bad rows is refused with the server's words`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int)")
+            try await connection.run("create table public.t (n int)")
             let sent = Mutex(false)
             let error = try await failure {
-                _ = try await connection.copyIn("copy t from stdin") {
+                _ = try await connection.copyIn("copy public.t from stdin") {
                     sent.withLock { sent in
                         defer { sent = true }
                         return sent ? nil : Array("nonsense\n".utf8)
@@ -199,7 +200,7 @@ import Testing
                 }
             }
             #expect(error?.sqlState == "22P02")
-            #expect(try await connection.int("select count(*) from t") == 0)
+            #expect(try await connection.int("select count(*) from public.t") == 0)
         }
     }
 
@@ -235,19 +236,19 @@ import Testing
 
     @Test func `a transaction commits when its body returns and rolls back when it throws`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (n int)")
+            try await connection.run("create table public.t (n int)")
             let value = try await connection.transaction { connection throws(PostgresError) in
-                try await connection.execute("insert into t values (1)")
+                try await connection.execute("insert into public.t values (1)")
                 return 42
             }
             #expect(value == 42)
             await #expect(throws: PostgresError.cancelled) {
                 try await connection.transaction { connection throws(PostgresError) in
-                    try await connection.execute("insert into t values (2)")
+                    try await connection.execute("insert into public.t values (2)")
                     throw .cancelled
                 }
             }
-            #expect(try await connection.column("select n from t") == ["1"])
+            #expect(try await connection.column("select n from public.t") == ["1"])
             #expect(try await connection.bool("select pg_current_xact_id_if_assigned() is null"))
         }
     }
@@ -263,10 +264,12 @@ import Testing
                 try await connection.value("select current_setting('transaction_isolation')")
             }
             #expect(inside == "read committed")
-            try await connection.run("create table t (level text)")
-            try await connection.pipeline([Statement("insert into t values (current_setting('transaction_isolation'))")]
+            try await connection.run("create table public.t (level text)")
+            try await connection.pipeline([
+                Statement("insert into public.t values (current_setting('transaction_isolation'))")
+            ]
             )
-            #expect(try await connection.column("select level from t") == ["read committed"])
+            #expect(try await connection.column("select level from public.t") == ["read committed"])
         }
     }
 
@@ -342,10 +345,10 @@ import Testing
 
     @Test func `a statement's values do not appear in the description of its error`() async throws {
         try await withConnection(.empty) { connection in
-            try await connection.run("create table t (secret text unique)")
-            try await connection.execute("insert into t values ($1)", [.text("private@example.org")])
+            try await connection.run("create table public.t (secret text unique)")
+            try await connection.execute("insert into public.t values ($1)", [.text("private@example.org")])
             let error = try await failure {
-                try await connection.execute("insert into t values ($1)", [.text("private@example.org")])
+                try await connection.execute("insert into public.t values ($1)", [.text("private@example.org")])
             }
             #expect(error?.description.contains("private@") == false)
             #expect(error?.debugDescription.contains("private@") == true)

@@ -40,12 +40,12 @@ import Testing
 
     @Test func `names that a pooler has lost are done without, and nothing is done twice`() async throws {
         try await withConnection { connection in
-            try await connection.run("create table done (n int)")
-            let insert = Statement("insert into done values (1) returning n::text")
+            try await connection.run("create table public.done (n int)")
+            let insert = Statement("insert into public.done values (1) returning n::text")
             #expect(try await texts([insert], on: connection) == [["1"]])
             try await connection.run("deallocate all")
             #expect(try await texts([insert, insert], on: connection) == [["1"], ["1"]])
-            #expect(try await connection.int("select count(*) from done") == 3)
+            #expect(try await connection.int("select count(*) from public.done") == 3)
             #expect(try await texts([insert], on: connection) == [["1"]])
         }
     }

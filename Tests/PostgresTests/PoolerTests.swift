@@ -96,10 +96,12 @@ struct PoolerTests {
                 try await connection.value("select current_setting('transaction_isolation')")
             }
             #expect(inside == "read committed")
-            try await connection.run("create table t (level text)")
-            try await connection.pipeline([Statement("insert into t values (current_setting('transaction_isolation'))")]
+            try await connection.run("create table public.t (level text)")
+            try await connection.pipeline([
+                Statement("insert into public.t values (current_setting('transaction_isolation'))")
+            ]
             )
-            #expect(try await connection.column("select level from t") == ["read committed"])
+            #expect(try await connection.column("select level from public.t") == ["read committed"])
             #expect(
                 try await connection.value("select current_setting('default_transaction_isolation')") == level,
                 "a setting of ours stays on a server that others use")

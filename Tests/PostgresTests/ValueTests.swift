@@ -152,9 +152,9 @@ import Testing
                 row throws(PostgresError) in try row.int(0)
             }
             #expect(rows == Array(1...1000))
-            try await connection.run("create table t (n int)")
-            #expect(try await connection.execute("insert into t select generate_series(1, 7)") == 7)
-            #expect(try await connection.execute("update t set n = n where n > 4") == 3)
+            try await connection.run("create table public.t (n int)")
+            #expect(try await connection.execute("insert into public.t select generate_series(1, 7)") == 7)
+            #expect(try await connection.execute("update public.t set n = n where n > 4") == 3)
         }
     }
 }

@@ -24,11 +24,11 @@ import Testing
     /// Pages touched by a claim, rolled back so that each begins from the same table.
     static func pages(_ connection: Connection, floor: Int, number: Int) async throws -> Int {
         try await connection.int(
-            "select millrace_test_pages('\(call(floor: floor, number: number).replacing("'", with: "''"))')")
+            "select public.millrace_test_pages('\(call(floor: floor, number: number).replacing("'", with: "''"))')")
     }
 
     static let probe = """
-        create function millrace_test_pages(sql text) returns bigint language plpgsql as $$
+        create function public.millrace_test_pages(sql text) returns bigint language plpgsql as $$
         declare plan json;
         begin
             execute 'explain (analyze, buffers, format json) ' || sql into plan;
@@ -91,7 +91,7 @@ import Testing
             }
             // The promoter does not walk over the future either.
             let look = try await connection.int(
-                "select millrace_test_pages('select * from millrace.promote(null, 1000)')")
+                "select public.millrace_test_pages('select * from millrace.promote(null, 1000)')")
             #expect(look < 1000, "\(look) pages to see that nothing is due")
         }
     }

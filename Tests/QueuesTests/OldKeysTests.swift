@@ -37,10 +37,11 @@ import Testing
     private static func round(_ connection: Connection) async throws -> [Int] {
         var pages: [Int] = []
         for call in ["millrace.enqueue(\(often))", "millrace.enqueue(\(often), on_conflict => 'replace')"] {
-            pages.append(try await connection.int("select millrace_test_pages($$select \(call)$$)"))
+            pages.append(try await connection.int("select public.millrace_test_pages($$select \(call)$$)"))
         }
         let holder = try await connection.int("select max(id) from millrace.job")
-        pages.append(try await connection.int("select millrace_test_pages($$select millrace.cancel(\(holder))$$)"))
+        pages.append(
+            try await connection.int("select public.millrace_test_pages($$select millrace.cancel(\(holder))$$)"))
         return pages
     }
 }

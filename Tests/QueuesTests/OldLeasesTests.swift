@@ -27,7 +27,7 @@ import Testing
                 for look in looks {
                     // None of these ends anything: the lease has fewer jobs than stated, or there is no such number.
                     let text = look.replacing("N", with: "\(number)")
-                    counts.append(try await connection.int("select millrace_test_pages($probe$\(text)$probe$)"))
+                    counts.append(try await connection.int("select public.millrace_test_pages($probe$\(text)$probe$)"))
                 }
                 return counts
             }

@@ -72,22 +72,22 @@ extension Connection {
             select 77, lane, id, queue, kind, 0, 1 from millrace.job where id = 3;
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
             select nextval('millrace.seq'), id, queue, kind, lane - 1, 2, 1 from millrace.job where id = 4;
-            create table dead (id bigint);
-            insert into dead select millrace.enqueue('a', queue => 'd', unique_key => case when i = 2 then 'dk' end) from generate_series(1, 3) i;
-            delete from millrace.ready where job in (select id from dead);
+            create temporary table dead (id bigint);
+            insert into pg_temp.dead select millrace.enqueue('a', queue => 'd', unique_key => case when i = 2 then 'dk' end) from generate_series(1, 3) i;
+            delete from millrace.ready where job in (select id from pg_temp.dead);
             insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes, error)
-            select id, 0, nextval('millrace.seq'), now(), now(), kind, queue, 1, 3, 5, 1, 'dead' from millrace.job where id in (select id from dead);
-            select millrace.unique_end(array(select id from dead));
-            insert into millrace.step select id, 's1', '{"x": 1.50}', 1, 9, 1, now() from dead;
+            select id, 0, nextval('millrace.seq'), now(), now(), kind, queue, 1, 3, 5, 1, 'dead' from millrace.job where id in (select id from pg_temp.dead);
+            select millrace.unique_end(array(select id from pg_temp.dead));
+            insert into millrace.step select id, 's1', '{"x": 1.50}', 1, 9, 1, now() from pg_temp.dead;
             insert into millrace.progress (job, session, number, fraction, note, at, lines)
-            select id, 1, 9, 0.3333333333333333, 'n', now(), 1 from dead;
-            insert into millrace.log_line select id, 1, now(), 1::smallint, 1, 9, 1::smallint, 'hello' from dead;
-            insert into millrace.step select id, 's2', 'null', 1, 9, 1, now() from dead;
-            insert into millrace.output select id, '{"n": null}', 1, now(), 3, 2, 9 from dead;
-            insert into millrace.published select id, n, case n when 2 then 'k' end, '{"v": null}', 1, 9, nullif(n, 2), 1, now() from dead, generate_series(2, 3) n;
-            insert into millrace.result select min(id), '{"r": 1e300}' from dead;
+            select id, 1, 9, 0.3333333333333333, 'n', now(), 1 from pg_temp.dead;
+            insert into millrace.log_line select id, 1, now(), 1::smallint, 1, 9, 1::smallint, 'hello' from pg_temp.dead;
+            insert into millrace.step select id, 's2', 'null', 1, 9, 1, now() from pg_temp.dead;
+            insert into millrace.output select id, '{"n": null}', 1, now(), 3, 2, 9 from pg_temp.dead;
+            insert into millrace.published select id, n, case n when 2 then 'k' end, '{"v": null}', 1, 9, nullif(n, 2), 1, now() from pg_temp.dead, generate_series(2, 3) n;
+            insert into millrace.result select min(id), '{"r": 1e300}' from pg_temp.dead;
             select millrace.enqueue('a', queue => 'd', options => jsonb_build_object('after',
-                jsonb_build_object('jobs', jsonb_build_array((select min(id) from dead)), 'any_dead', 'wait')));
+                jsonb_build_object('jobs', jsonb_build_array((select min(id) from pg_temp.dead)), 'any_dead', 'wait')));
             select millrace.flows_check()
             """)
     }

@@ -60,18 +60,20 @@ extension Connection {
             let connection = try await database.connect()
             let handler = try await database.connect()
             let id = try await connection.claimedJob()
-            try await connection.run("create table ledger (n int)")
+            try await connection.run("create table public.ledger (n int)")
             try await handler.run(
-                "begin; insert into ledger values (1); select millrace.step('1-9-\(id)', 'charge', '1')")
+                "begin; insert into public.ledger values (1); select millrace.step('1-9-\(id)', 'charge', '1')")
             #expect(try await connection.rescue() == "(0,0,0,1)")
             try await handler.run("rollback")
             #expect(try await connection.steps(id).isEmpty)
             #expect(try await connection.rescue()?.hasPrefix("(1,1,0,0") == true)
             let late = try await handler.refusal(
-                of: "begin; insert into ledger values (2); select millrace.step('1-9-\(id)', 'charge', '1'); commit")
+                of:
+                    "begin; insert into public.ledger values (2); select millrace.step('1-9-\(id)', 'charge', '1'); commit"
+            )
             #expect(late?.sqlState == "55000")
             try await handler.run("rollback")
-            #expect(try await connection.int("select count(*) from ledger") == 0)
+            #expect(try await connection.int("select count(*) from public.ledger") == 0)
             for connection in [connection, handler] { await connection.close() }
         }
     }

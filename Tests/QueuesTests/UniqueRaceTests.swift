@@ -154,7 +154,7 @@ import Testing
     @Test func `eight callers replace while a worker runs: the last value wins and nothing is lost`() async throws {
         try await withDatabase { database in
             let watcher = try await database.connect()
-            try await watcher.run("create table put (seq bigserial, value int)")
+            try await watcher.run("create table public.put (seq bigserial, value int)")
             try await watcher.openSession()
             let worker = try await database.connect()
             let isOver = Mutex(false)
@@ -192,7 +192,7 @@ import Testing
                                 """
                                 begin;
                                 select millrace.enqueue('test', '\(caller * 1000 + round)', unique_key => 'k', on_conflict => 'replace');
-                                insert into put (value) values (\(caller * 1000 + round));
+                                insert into public.put (value) values (\(caller * 1000 + round));
                                 commit
                                 """)
                         }
@@ -211,9 +211,9 @@ import Testing
             }
             isOver.withLock { $0 = true }
             let ran = try await working.value
-            let last = try await watcher.value("select value from put order by seq desc limit 1")
+            let last = try await watcher.value("select value from public.put order by seq desc limit 1")
             #expect(ran.last == last, "ran \(ran.suffix(5)), put \(last ?? "")")
-            #expect(try await watcher.int("select count(*) from put") == 400)
+            #expect(try await watcher.int("select count(*) from public.put") == 400)
             let jobs = try await watcher.int("select count(*) from millrace.job")
             #expect(try await watcher.int("select count(*) from millrace.jobs") == jobs)
             #expect(

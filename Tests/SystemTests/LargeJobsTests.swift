@@ -20,9 +20,9 @@ import Testing
             try await connection.run(
                 """
                 select millrace.enqueue('practice.sleep', '{"ms": 1}') from generate_series(1, 20);
-                create table wide (tags text[]);
-                insert into wide values (array[repeat('x', 60000000)]);
-                update millrace.job set tags = (select tags from wide);
+                create table public.wide (tags text[]);
+                insert into public.wide values (array[repeat('x', 60000000)]);
+                update millrace.job set tags = (select tags from public.wide);
                 """)
             let worker = try await MillraceProcess.worker("large", database: database.url)
             try await connection.run(
@@ -50,9 +50,9 @@ import Testing
             try await connection.run(
                 """
                 select millrace.enqueue('practice.sleep', '{"ms": 1}') from generate_series(1, 300);
-                create table wide (args jsonb);
-                insert into wide values (jsonb_build_object('ms', 1, 'pad', repeat('x', 1048000)));
-                update millrace.job set args = (select args from wide);
+                create table public.wide (args jsonb);
+                insert into public.wide values (jsonb_build_object('ms', 1, 'pad', repeat('x', 1048000)));
+                update millrace.job set args = (select args from public.wide);
                 """)
             let worker = try await MillraceProcess.worker("large", database: database.url)
             try await connection.run(

@@ -14,7 +14,7 @@ import Testing
             let connection = try await database.connect()
             try await connection.run(
                 """
-                create table practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());
+                create table public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());
                 select millrace.limit_set('key', 'k', '{"concurrency": 3}');
                 select millrace.enqueue_bulk('practice.record', array(select '{"ms": 2}' from generate_series(1, \(jobs))), the_limit_key => 'k')
                 """)
@@ -48,8 +48,8 @@ import Testing
                 """
                 with runs as (
                     select b.token, b.at as began, coalesce(e.at, h.finished) as ended
-                      from practice_record b
-                      left join practice_record e on e.token = b.token and e.what = 'ended'
+                      from public.practice_record b
+                      left join public.practice_record e on e.token = b.token and e.what = 'ended'
                       left join millrace.history h on h.id = b.job
                            and to_hex(h.session) || '-' || h.number || '-' || h.id = b.token
                      where b.what = 'began'

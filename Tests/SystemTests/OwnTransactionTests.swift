@@ -11,7 +11,7 @@ import Workers
             let connection = try await database.connect()
             try await connection.run(
                 """
-                create table effect (job bigint);
+                create table public.effect (job bigint);
                 select millrace.enqueue_bulk('own', array(select '{}' from generate_series(1, 20)));
                 select millrace.enqueue_bulk('plain', array(select '{}' from generate_series(1, 20)))
                 """)
@@ -22,7 +22,8 @@ import Workers
                     Handler(kind: "own") { _, context in
                         let held = try await pool.withConnection { connection throws(PostgresError) in
                             try await connection.transaction { connection throws(PostgresError) in
-                                try await connection.execute("insert into effect values ($1)", [.int8(context.id)])
+                                try await connection.execute(
+                                    "insert into public.effect values ($1)", [.int8(context.id)])
                                 return try await connection.query(
                                     "select millrace.complete($1)", [.text(context.token)]
                                 ) {
@@ -44,8 +45,8 @@ import Workers
             worker.drain()
             let report = try await running.value
             #expect(report.finished == 40 && report.refused == 0)
-            #expect(try await connection.int("select count(distinct job) from effect") == 20)
-            #expect(try await connection.int("select count(*) from effect") == 20)
+            #expect(try await connection.int("select count(distinct job) from public.effect") == 20)
+            #expect(try await connection.int("select count(*) from public.effect") == 20)
             await pool.close()
             await connection.close()
         }

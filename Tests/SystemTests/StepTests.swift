@@ -59,7 +59,7 @@ import Workers
     @Test func `a run whose lease was taken is told so by its next step, and stops`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            try await connection.run("create table ledger (step text)")
+            try await connection.run("create table public.ledger (step text)")
             let pool = Pool(database.options, size: 4)
             let stopped = Mutex<(error: String, reason: CancelReason?)?>(nil)
             let phase = Mutex(0)
@@ -78,7 +78,7 @@ import Workers
                                     try await pool.withConnection { connection throws(PostgresError) in
                                         try await connection.transaction { connection throws(PostgresError) in
                                             try await connection.execute(
-                                                "insert into ledger values ($1)", [.text(step)])
+                                                "insert into public.ledger values ($1)", [.text(step)])
                                             try await connection.execute(
                                                 "select millrace.step($1, $2)", [.text(token), .text(step)])
                                         }
@@ -104,7 +104,7 @@ import Workers
             try await eventually("the run has been told") { stopped.withLock { $0 != nil } }
             let end = stopped.withLock { $0 }
             #expect(end?.reason == .leaseLost && end?.error.contains("lease is lost") == true)
-            #expect(try await connection.column("select step from ledger") == ["one"])
+            #expect(try await connection.column("select step from public.ledger") == ["one"])
             #expect(try await connection.column("select name from millrace.steps(\(id))") == ["one"])
             worker.drain()
             #expect(try await running.value.refused == 1)

@@ -30,21 +30,31 @@ package enum Template: Sendable {
     case migrated
     /// With a clock that `millrace.test_clock_advance` moves.
     case movableClock
+    /// With overloads of a stranger's in `public`: see `PlantedOverloads`.
+    case planted
     /// Not migrated.
     case empty
 
     private static let plain = Task { try await make("template_plain", Migrator()) }
+    private static let overloaded = Task {
+        try await make("template_planted", Migrator()) { connection in
+            try await PlantedOverloads.plant(on: connection)
+        }
+    }
     private static let clock = Task { try await make("template_clock", Migrator(testClock: true)) }
 
     func name() async throws -> String {
         switch self {
         case .migrated: try await Self.plain.value
         case .movableClock: try await Self.clock.value
+        case .planted: try await Self.overloaded.value
         case .empty: "template0"
         }
     }
 
-    private static func make(_ name: String, _ migrator: Migrator) async throws -> String {
+    private static func make(
+        _ name: String, _ migrator: Migrator, adding: (Connection) async throws -> Void = { _ in }
+    ) async throws -> String {
         let office = try await TestCluster.office()
         try await office.run("create database \(name)")
         let url = try await TestCluster.shared().url(database: name)
@@ -53,6 +63,7 @@ package enum Template: Sendable {
         for rule in upheld { try await connection.run(rule) }
         // Tests take on roles and set claims as a gateway does, from the login that owns everything here.
         try await connection.run("grant execute on function millrace.right_claims() to session_user")
+        try await adding(connection)
         await connection.close()
         await office.close()
         return name

@@ -17,8 +17,10 @@ private struct NoPooler: Error, CustomStringConvertible {
 }
 
 /// Runs `body` with a pooler of its own in front of a database of the shared cluster.
+/// - Parameter user: who logs in.
 package func withPooler<Value>(
-    to database: TestDatabase, servers: Int = 2, _ body: (ConnectionOptions) async throws -> Value
+    to database: TestDatabase, as user: String = "millrace", servers: Int = 2,
+    _ body: (ConnectionOptions) async throws -> Value
 ) async throws -> Value {
     guard let program = TestPooler.program else { throw NoPooler(description: "pgbouncer is not installed") }
     let directory = FileManager.default.temporaryDirectory.appending(
@@ -32,7 +34,7 @@ package func withPooler<Value>(
     let socket = url.split(separator: "host=").last?.split(separator: "&").first?.removingPercentEncoding ?? ""
     try """
     [databases]
-    \(database.name) = host=\(socket) port=5432 user=millrace
+    \(database.name) = host=\(socket) port=5432 user=\(user)
     [pgbouncer]
     listen_addr =
     unix_socket_dir = \(directory)
@@ -51,7 +53,7 @@ package func withPooler<Value>(
     pooler.standardError = FileHandle.nullDevice
     try pooler.run()
     defer { kill(pooler.processIdentifier, SIGKILL) }
-    let options = ConnectionOptions(location: "host=\(directory) port=\(port) user=millrace dbname=\(database.name)")
+    let options = ConnectionOptions(location: "host=\(directory) port=\(port) user=\(user) dbname=\(database.name)")
     try await eventually("the pooler answers") { (try? await Connection.open(options)) != nil }
     return try await body(options)
 }

@@ -10,9 +10,14 @@ extension Connection {
         let limit = deadline ?? options.statementDeadline
         let handle = try live()
         if Task.isCancelled { throw PostgresError.cancelled }
-        guard PQsendQuery(handle.pointer, sql.text) == 1 else { throw broken(handle) }
+        guard PQsendQuery(handle.pointer, framed(sql)) == 1 else { throw broken(handle) }
         var reader = AnswerReader(handle: handle, deadline: limit, interrupt: nil)
-        guard let opening = try reader.next() else { throw broken(handle) }
+        guard var opening = try reader.next() else { throw broken(handle) }
+        if PQresultStatus(opening) == PGRES_TUPLES_OK {  // of what sets the path
+            PQclear(opening)
+            guard let next = try reader.next() else { throw broken(handle) }
+            opening = next
+        }
         let status = PQresultStatus(opening)
         let refusal = status == PGRES_COPY_IN ? nil : PostgresError.server(Self.serverError(opening))
         PQclear(opening)

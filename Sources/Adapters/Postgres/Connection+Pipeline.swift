@@ -7,7 +7,7 @@ extension Connection {
     /// - Parameter prepare: statements stay on the server under a name, so that it parses each only once a connection.
     /// - Parameter take: gets each result with the number of its statement. What it throws fails the whole, after the rest has been read.
     func performPipeline(
-        _ statements: [Statement], deadline: Duration, prepare: Bool = false,
+        _ statements: [Statement], deadline: Duration, prepare: Bool = false, honoursCancel: Bool = true,
         take: (Int, OpaquePointer) throws(PostgresError) -> Void = { _, _ throws(PostgresError) in }
     ) throws(PostgresError) {
         let handle = try live()
@@ -29,7 +29,8 @@ extension Connection {
         }
         guard PQpipelineSync(handle.pointer) == 1 else { throw broken(handle) }
         var reader = AnswerReader(
-            handle: handle, deadline: deadline, interrupt: interrupt, most: options.mostAnswerBytes)
+            handle: handle, deadline: deadline, interrupt: honoursCancel ? interrupt : nil,
+            most: options.mostAnswerBytes)
         var failure: PostgresError?
         var synced = false
         while !synced {

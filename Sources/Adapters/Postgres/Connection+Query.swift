@@ -51,16 +51,12 @@ extension Connection {
     /// Sends all statements at once in one implicit transaction: one round trip, all or none.
     package func pipeline(_ statements: [Statement], deadline: Duration? = nil) async throws(PostgresError) {
         try await cancellable { connection throws(PostgresError) in
-            let deadline = deadline ?? connection.options.statementDeadline
-            guard connection.setsIsolation, let handle = connection.handle, connection.isIdle(handle) else {
-                return try connection.performPipeline(statements, deadline: deadline)
-            }
+            let frame = connection.frame(statements)
             do throws(PostgresError) {
                 try connection.performPipeline(
-                    [Statement("begin isolation level read committed")] + statements + [Statement("commit")],
-                    deadline: deadline)
+                    frame.statements, deadline: deadline ?? connection.options.statementDeadline)
             } catch {
-                connection.rollback()
+                if frame.isTransaction { connection.rollback() }
                 throw error
             }
         }
@@ -91,41 +87,31 @@ extension Connection {
     private func performTransaction<Element: Sendable>(
         of statements: [Statement], deadline: Duration?, decode: (Int, Row) throws(PostgresError) -> Element
     ) throws(FailedStatement) -> [[Element]] {
-        guard setsIsolation, let handle, isIdle(handle) else {
-            do {
-                return try attempt(statements, deadline: deadline, prepare: preparing, decode: decode)
-            } catch {
-                // As in `read`: a pooler has given us another server's statements.
-                guard options.prepare == .auto, preparing, ["26000", "42P05"].contains(error.error.sqlState),
-                    let handle, PQtransactionStatus(handle.pointer) == PQTRANS_IDLE
-                else { throw error }
-                preparing = false
-                return try attempt(statements, deadline: deadline, prepare: false, decode: decode)
-            }
-        }
-        let begin = Statement("begin isolation level read committed")
+        let frame = frame(statements)
         do {
-            return try attempt(
-                [begin] + statements + [Statement("commit")], from: 1, to: statements.count + 1, deadline: deadline,
-                prepare: false, decode: decode)
+            return try attempt(frame, deadline: deadline, prepare: preparing && !frame.isTransaction, decode: decode)
         } catch {
-            rollback()
-            throw error
+            if frame.isTransaction { rollback() }
+            // As in `read`: a pooler has given us another server's statements.
+            guard options.prepare == .auto, preparing, ["26000", "42P05"].contains(error.error.sqlState),
+                let handle, PQtransactionStatus(handle.pointer) == PQTRANS_IDLE
+            else { throw error }
+            preparing = false
+            return try attempt(frame, deadline: deadline, prepare: false, decode: decode)
         }
     }
 
-    /// Sends them once; the statements from one place to another are the caller's.
+    /// Sends them once.
     private func attempt<Element: Sendable>(
-        _ statements: [Statement], from first: Int = 0, to last: Int? = nil, deadline: Duration?, prepare: Bool,
+        _ frame: FramedStatements, deadline: Duration?, prepare: Bool,
         decode: (Int, Row) throws(PostgresError) -> Element
     ) throws(FailedStatement) -> [[Element]] {
-        let count = (last ?? statements.count) - first
-        var rows = [[Element]](repeating: [], count: count)
+        var rows = [[Element]](repeating: [], count: frame.count)
         var failed: Int?
         do throws(PostgresError) {
-            try performPipeline(statements, deadline: deadline ?? options.statementDeadline, prepare: prepare) {
+            try performPipeline(frame.statements, deadline: deadline ?? options.statementDeadline, prepare: prepare) {
                 (index, result) throws(PostgresError) in
-                let place = index - first
+                let place = index - frame.first
                 switch PQresultStatus(result) {
                 case PGRES_TUPLES_OK where rows.indices.contains(place):
                     for number in 0..<PQntuples(result) {
@@ -142,19 +128,24 @@ extension Connection {
             }
             return rows
         } catch {
-            throw FailedStatement(index: min(max(failed ?? 0, 0), count), error: error)
+            throw FailedStatement(index: min(max(failed ?? 0, 0), frame.count), error: error)
         }
     }
 
-    /// Runs a script of many statements, none of which take values.
+    /// Runs a script of many statements, none of which take values. Through a pooler it is one transaction, unless the script ends it.
     package func run(script: SQL, deadline: Duration? = nil) async throws(PostgresError) {
         try await cancellable { connection throws(PostgresError) in
             let handle = try connection.live()
-            guard PQsendQuery(handle.pointer, script.text) == 1 else { throw connection.broken(handle) }
+            guard PQsendQuery(handle.pointer, connection.framed(script)) == 1 else { throw connection.broken(handle) }
             _ = try connection.collect(handle, deadline: deadline ?? connection.options.statementDeadline) {
                 _ throws(PostgresError) in
             }
         }
+    }
+
+    /// Begins a transaction, which `commit` or `rollback` ends.
+    package func begin() async throws(PostgresError) {
+        try await execute(CatalogPath.begin.sql)
     }
 
     /// Runs `body` inside a transaction: committed when it returns, rolled back when it throws or its value is not to be kept.
@@ -162,7 +153,7 @@ extension Connection {
         keeping keeps: @Sendable (Value) -> Bool = { _ in true },
         _ body: (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
-        try await execute("begin isolation level read committed")
+        try await begin()
         do {
             let value = try await body(self)
             if keeps(value) { try await execute("commit") } else { rollback() }
@@ -174,7 +165,7 @@ extension Connection {
     }
 
     /// Not interrupted by a cancelled task; a connection that cannot roll back is broken, and its pool drops it.
-    private func rollback() {
+    func rollback() {
         _ = try? perform(Statement("rollback"), prepare: false, deadline: .seconds(5), honoursCancel: false) { _ in }
     }
 
@@ -196,14 +187,10 @@ extension Connection {
         return try outcome.get()
     }
 
-    /// One statement; with the isolation level around it when the server's default is another.
     private func read<Element>(
         _ statement: Statement, deadline: Duration?, decode: Decode<Element>
     ) throws(PostgresError) -> Answer<Element> {
         let deadline = deadline ?? options.statementDeadline
-        if setsIsolation, let handle, isIdle(handle) {
-            return try readCommitted(statement, deadline: deadline, decode: decode)
-        }
         do {
             return try perform(statement, prepare: preparing, deadline: deadline, decode: decode)
         } catch {
@@ -213,24 +200,6 @@ extension Connection {
             else { throw error }
             preparing = false
             return try perform(statement, prepare: false, deadline: deadline, decode: decode)
-        }
-    }
-
-    /// For a server with another default isolation level, behind a pooler, where a setting of ours would affect other clients.
-    private func readCommitted<Element>(
-        _ statement: Statement, deadline: Duration, decode: Decode<Element>
-    ) throws(PostgresError) -> Answer<Element> {
-        do {
-            _ = try perform(
-                Statement("begin isolation level read committed"), prepare: false, deadline: deadline,
-                decode: { _ throws(PostgresError) in })
-            let answer = try perform(statement, prepare: false, deadline: deadline, decode: decode)
-            _ = try perform(
-                Statement("commit"), prepare: false, deadline: deadline, decode: { _ throws(PostgresError) in })
-            return answer
-        } catch {
-            rollback()
-            throw error
         }
     }
 
@@ -248,6 +217,10 @@ extension Connection {
         _ statement: Statement, prepare: Bool, deadline: Duration, honoursCancel: Bool = true, decode: Decode<Element>
     ) throws(PostgresError) -> Answer<Element> {
         let handle = try live()
+        if needsFrame {
+            return try performFramed(
+                statement, prepare: prepare, deadline: deadline, honoursCancel: honoursCancel, decode: decode)
+        }
         if prepare, prepared[statement.sql.text] == nil {
             let name = nextStatementName()
             let types = statement.parameters.map(\.type)

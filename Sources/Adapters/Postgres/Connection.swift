@@ -41,7 +41,7 @@ package actor Connection {
         _ options: ConnectionOptions, name: String = "pg", on thread: ThreadExecutor? = nil
     ) async throws(PostgresError) -> Connection {
         let connection = Connection(options, name: name, thread: thread)
-        try await connection.begin()
+        try await connection.connectCancellably()
         return connection
     }
 
@@ -64,7 +64,7 @@ package actor Connection {
     }
 
     /// A cancelled task ends the wait for a server that does not answer.
-    private func begin() async throws(PostgresError) {
+    private func connectCancellably() async throws(PostgresError) {
         try await cancellable { connection throws(PostgresError) in try connection.connect() }
     }
 
@@ -135,8 +135,7 @@ package actor Connection {
     /// A pooler makes up the process number it tells its clients; the server knows its own.
     private func look(at handle: Handle) throws(PostgresError) {
         let rows = try perform(
-            Statement("select pg_backend_pid(), current_setting('default_transaction_isolation')"), prepare: false,
-            deadline: options.connectDeadline, honoursCancel: false
+            CatalogPath.look, prepare: false, deadline: options.connectDeadline, honoursCancel: false
         ) { row throws(PostgresError) in
             (pid: try row.int(0), isolation: try row.string(1))
         }
@@ -146,9 +145,7 @@ package actor Connection {
         if isPooled, options.prepare == .auto { preparing = false }
         if !isPooled {
             _ = try perform(
-                Statement("select set_config('default_transaction_isolation', 'read committed', false)"),
-                prepare: false,
-                deadline: options.connectDeadline, honoursCancel: false
+                CatalogPath.ofSession, prepare: false, deadline: options.connectDeadline, honoursCancel: false
             ) { _ in }
             // A server that loses us notices while a statement runs, and frees its locks.
             _ = try? perform(

@@ -45,7 +45,7 @@ extension Queue {
     package static func enqueueCopied(
         on connection: Connection, deadline: Duration, next: @Sendable () throws -> (line: Int, json: [UInt8])?
     ) async throws -> Int {
-        try await connection.execute("begin isolation level read committed")
+        try await connection.begin()
         do {
             try await connection.execute(
                 "create temporary table millrace_batch (line bigint primary key, job jsonb not null) on commit drop")

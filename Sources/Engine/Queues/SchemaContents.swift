@@ -30,16 +30,9 @@ package struct SchemaContents: Sendable, Equatable {
 
     package var isOwn: Bool { owner == role }
 
-    /// Until the end of the transaction. Call it before any query about a schema that others may have made, so that their operators are not
-    /// used.
-    package static func useOnlyTheCatalog(on connection: Connection) async throws(PostgresError) {
-        try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
-    }
-
     /// For callers that only look; first in the transaction: a migration that commits meanwhile is seen as a whole or not at all.
     package static func useOneSnapshot(on connection: Connection) async throws(PostgresError) {
         try await connection.execute("set transaction isolation level repeatable read, read only")
-        try await useOnlyTheCatalog(on: connection)
     }
 
     /// nil: there is no schema yet. Foreign are objects of another owner than the schema's. If `millrace.made` can be read, or if nothing

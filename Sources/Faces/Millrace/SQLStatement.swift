@@ -10,7 +10,8 @@ import Queues
 /// // statement.text has a $n for each of statement.parameters; the text casts each of them, so it may be bound as text, in the form
 /// // of its `text`, or as its own type.
 /// ```
-/// The function that makes a statement documents what it returns. If the transaction is rolled back, nothing has happened.
+/// The function that makes a statement documents what it returns. If the transaction is rolled back, nothing has happened. Every type,
+/// function and operator in the text is written with its schema, so your connection's `search_path` does not change what it means.
 public struct SQLStatement: Sendable, Equatable {
     /// A value for a `$n`; nil is NULL.
     public enum Parameter: Sendable, Equatable {
@@ -88,9 +89,10 @@ extension SQLStatement {
         let args = job.encrypted ? try sealed(job.args, kind: job.kind, keys) : job.args
         return SQLStatement(
             text: """
-                select millrace.enqueue($1::text, $2::jsonb, $3::text, $4::int4, \
-                coalesce(millrace.now() + make_interval(secs => $5::float8), $6::timestamptz), $7::text, $8::text, $9::text, \
-                $10::text, $11::int4, $12::text[], $13::jsonb, $14::jsonb)
+                select millrace.enqueue($1::pg_catalog.text, $2::pg_catalog.jsonb, $3::pg_catalog.text, $4::pg_catalog.int4, \
+                coalesce(millrace.now() operator(pg_catalog.+) pg_catalog.make_interval(secs => $5::pg_catalog.float8), \
+                $6::pg_catalog.timestamptz), $7::pg_catalog.text, $8::pg_catalog.text, $9::pg_catalog.text, \
+                $10::pg_catalog.text, $11::pg_catalog.int4, $12::pg_catalog.text[], $13::pg_catalog.jsonb, $14::pg_catalog.jsonb)
                 """,
             parameters: [
                 .text(job.kind), .json(string(args)), .text(job.queue), .integer(job.priority.map { Int64($0) }),
@@ -115,8 +117,9 @@ extension SQLStatement {
         let version = Work.version > 0 ? ", the_version => \(Work.version)" : ""
         return SQLStatement(
             text: """
-                select first, last from millrace.enqueue_bulk($1::text, $2::text[], $3::text, $4::int4, \
-                millrace.now() + make_interval(secs => $5::float8), $6::text, $7::int4, $8::text\(version))
+                select first, last from millrace.enqueue_bulk($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.text, \
+                $4::pg_catalog.int4, millrace.now() operator(pg_catalog.+) pg_catalog.make_interval(secs => $5::pg_catalog.float8), \
+                $6::pg_catalog.text, $7::pg_catalog.int4, $8::pg_catalog.text\(version))
                 """,
             parameters: [
                 .text(Work.kind), .texts(args), .text(queue), .integer(priority.map { Int64($0) }),
@@ -127,14 +130,15 @@ extension SQLStatement {
 
     /// Asks for a job's end: one row of one `boolean`, false when it had ended already.
     public static func cancel(_ id: Int64) -> SQLStatement {
-        SQLStatement(text: "select millrace.cancel($1::int8)", parameters: [.integer(id)])
+        SQLStatement(text: "select millrace.cancel($1::pg_catalog.int8)", parameters: [.integer(id)])
     }
 
     /// Runs a dead or cancelled job again, or a scheduled one now: one row of one `boolean`, false when there was nothing to do.
     public static func retry(_ id: Int64, fresh: Bool = false) -> SQLStatement {
         SQLStatement(
             text: """
-                select case when $2::bool then millrace.retry_fresh($1::int8) else millrace.retry($1::int8) end
+                select case when $2::pg_catalog.bool then millrace.retry_fresh($1::pg_catalog.int8) \
+                else millrace.retry($1::pg_catalog.int8) end
                 """, parameters: [.integer(id), .boolean(fresh)])
     }
 

@@ -68,7 +68,7 @@ static int make(caller *one, PGconn *connection) {
 
 static void *call_on(void *given) {
     caller *one = given;
-    PGconn *connection = PQconnectdb(one->conninfo);
+    PGconn *connection = yardstick_open(one->conninfo);
     int ready = PQstatus(connection) == CONNECTION_OK;
     if (!ready) snprintf(one->failure, sizeof one->failure, "%s", PQerrorMessage(connection));
     ready = ready && settle(one, connection);

@@ -11,7 +11,10 @@ extern const char *const yardstick_finish;
 /// The monotonic clock, in seconds.
 double yardstick_now(void);
 
-/// Connects, with the plans that the queue's functions force for themselves. Look at its status: a failure is told there.
+/// Connects, with the search_path that our own connections have. Look at its status: a failure is told there.
+PGconn *yardstick_open(const char *conninfo);
+
+/// Connects, with that path and the plans that the queue's functions force for themselves.
 PGconn *yardstick_connect(const char *conninfo);
 
 #endif

@@ -37,13 +37,20 @@ double yardstick_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-PGconn *yardstick_connect(const char *conninfo) {
+PGconn *yardstick_open(const char *conninfo) {
     PGconn *connection = PQconnectdb(conninfo);
+    if (PQstatus(connection) == CONNECTION_OK)
+        PQclear(PQexec(connection, "set search_path = pg_catalog, pg_temp; set application_name = 'millrace-yardstick'"));
+    return connection;
+}
+
+PGconn *yardstick_connect(const char *conninfo) {
+    PGconn *connection = yardstick_open(conninfo);
     if (PQstatus(connection) == CONNECTION_OK)
         PQclear(PQexec(
             connection,
-            "set application_name = 'millrace-yardstick'; set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;"
-            "set jit = off; set plan_cache_mode = force_generic_plan"));
+            "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off;"
+            "set plan_cache_mode = force_generic_plan"));
     return connection;
 }
 
@@ -285,10 +292,9 @@ static task task_of(yardstick_callers *callers, int thread, int which) {
 /// Under the settings a client has, not the forced plans.
 static int settle(yardstick_callers *callers, int thread, const char *conninfo) {
     task one = {0};
-    PGconn *connection = callers->connections[thread] = PQconnectdb(conninfo);
+    PGconn *connection = callers->connections[thread] = yardstick_open(conninfo);
     int ready = PQstatus(connection) == CONNECTION_OK;
     if (!ready) fail(&one, PQerrorMessage(connection));
-    if (ready) PQclear(PQexec(connection, "set application_name = 'millrace-yardstick'"));
     for (int which = 0; ready && which < callers->count; which++) {
         ready = prepare(&one, connection, callers->statements[which].name, callers->statements[which].text);
         task calls = task_of(callers, thread, which);

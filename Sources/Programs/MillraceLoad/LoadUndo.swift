@@ -43,7 +43,7 @@ private struct UndoScenario: Sendable {
         let options = try invocation.connectionOptions()
         let connection = try await Connection.open(options, name: "load")
         try await fill(connection, jobs: jobs)
-        try await connection.run(Self.snapshot("undo_before"))
+        try await connection.run(Self.snapshot("public.undo_before"))
         let workers = (1...(invocation.parsed.integer("workers") ?? 2)).map { worker(options, number: $0) }
         let running = workers.map { worker in Task { try await worker.run() } }  // awaited below
         for worker in workers { await worker.hasStarted() }
@@ -61,7 +61,7 @@ private struct UndoScenario: Sendable {
         try await Task.sleep(for: .seconds(2))
         for worker in workers { worker.drain() }
         for task in running { _ = try await task.value }
-        try await connection.run(Self.snapshot("undo_after"))
+        try await connection.run(Self.snapshot("public.undo_after"))
         let verdicts = try await judge(operation, on: connection)
         let code = try await report(row, jobs, cancel: cancel, undo: undo, verdicts, on: connection)
         await connection.close()
@@ -191,8 +191,8 @@ private struct UndoScenario: Sendable {
                     when b.was = 'timer' and b.due <= now() and a.was in ('ready', 'parked') and a.attempt = b.attempt then 'as before, and came due'
                     when b.was = 'blocked' and e.has_ended then 'as before, and was released'
                     else 'wrong: elsewhere' end as verdict
-                  from undo_before b
-                  left join undo_after a on a.id = b.id
+                  from public.undo_before b
+                  left join public.undo_after a on a.id = b.id
                   left join millrace.operation_item i on i.operation = $1 and i.job = b.id
                  cross join lateral (
                     select count(*) > 0 as is_cancelled, coalesce(bool_or(h.error like 'job %, which it waits for, %'), false) as is_by_flow
@@ -220,7 +220,7 @@ private struct UndoScenario: Sendable {
         }
         let touched = try await count(
             """
-            select count(*) from undo_before b where b.queue = 'load.other'
+            select count(*) from public.undo_before b where b.queue = 'load.other'
                and exists (select from millrace.history h where h.id = b.id and h.outcome = 2)
             """)
         let audited = try await count(

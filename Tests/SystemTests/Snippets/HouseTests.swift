@@ -41,6 +41,10 @@ import Testing
         try write(
             "let answer = try await session.data(for: request)\n// session.data(for: request)\n",
             to: "Sources/Faces/MillraceApp/Seven.swift")
+        try write(
+            "let handle = PQconnectdb(\"x\")\nlet path: SQL = \"set local search_path = public\"\n",
+            to: "Sources/Engine/Queues/Eight.swift")
+        try write("char *text = \"discard all\";\n", to: "Sources/Programs/CYardstick/waking.c")
         let outcome = try await Program.run(
             "python3", [root.appending(path: "deploy/check-house").path], errors: true)
         #expect(outcome.status == 1)
@@ -49,7 +53,8 @@ import Testing
             "Two.swift imports another domain: Quests", "Three.swift (Engine) imports Mail (Domains)",
             "Three.swift:2 says", "Four.swift has 401 lines", "Five.swift:1 is 82 lines long",
             "the lock 1297239619, 0 has 2 purposes", "Six.swift:2 asks the whole server",
-            "Seven.swift:1 waits for a session's queue",
+            "Seven.swift:1 waits for a session's queue", "Eight.swift:1 opens a connection",
+            "Eight.swift:2 changes a session's search_path", "waking.c:1 changes a session's search_path",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
     }

@@ -5,19 +5,18 @@
 -- The six rights: staff acts on every job and for everybody (workers, operators, the owner of the schema); an admin may also name files;
 -- a back end speaks for any person; a viewer sees every job, through doors that redact; an operator is a
 -- person who acts, and whose actions are written into the audit. A login with the right to carry claims has checked who a person is.
-create or replace function millrace.right_staff() returns void language sql immutable as 'select null::void';
-create or replace function millrace.right_admin() returns void language sql immutable as 'select null::void';
-create or replace function millrace.right_backend() returns void language sql immutable as 'select null::void';
-create or replace function millrace.right_view() returns void language sql immutable as 'select null::void';
-create or replace function millrace.right_operate() returns void language sql immutable as 'select null::void';
-
+create or replace function millrace.right_staff() returns void language sql immutable return null::void;
+create or replace function millrace.right_admin() returns void language sql immutable return null::void;
+create or replace function millrace.right_backend() returns void language sql immutable return null::void;
+create or replace function millrace.right_view() returns void language sql immutable return null::void;
+create or replace function millrace.right_operate() returns void language sql immutable return null::void;
 
 -- The right to carry claims is not even the owner's own (see grants.sql), so the owner may not create the function again: Postgres would check that
 -- it may execute it.
 do $$
 begin
     if to_regprocedure('millrace.right_claims()') is null then
-        create function millrace.right_claims() returns void language sql immutable as 'select null::void';
+        create function millrace.right_claims() returns void language sql immutable return null::void;
     else
         alter function millrace.right_claims() immutable;
     end if;

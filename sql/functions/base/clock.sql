@@ -1,3 +1,4 @@
 -- The only clock. It is volatile, because a transaction may stay open long after it began.
 create or replace function millrace.now() returns timestamptz
-language sql volatile parallel safe as 'select pg_catalog.clock_timestamp()';
+language sql volatile parallel safe
+return pg_catalog.clock_timestamp();

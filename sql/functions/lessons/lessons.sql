@@ -16,9 +16,8 @@ language sql stable as $$
 $$;
 
 create or replace function millrace.lesson_has(l millrace.lesson, d millrace.document) returns boolean
-language sql immutable as $$
-    select d.lesson_id = l.id and d.tenant is not distinct from l.tenant and (l.tenant is not null or d.owner is not distinct from l.owner)
-$$;
+language sql immutable
+return d.lesson_id = l.id and d.tenant is not distinct from l.tenant and (l.tenant is not null or d.owner is not distinct from l.owner);
 
 create or replace function millrace.lesson_name(given text, field text) returns void
 language plpgsql immutable as $$

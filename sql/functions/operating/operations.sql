@@ -2,7 +2,7 @@
 -- step after step. A step holds the operation's row, so that one at a time is taken, and stopping waits for no more than one.
 
 create or replace function millrace.operation_undo_span() returns interval
-language sql immutable parallel safe as $$ select interval '10 minutes' $$;
+language sql immutable parallel safe return interval '10 minutes';
 
 create or replace view millrace.operations as
 select o.id, o.action, o.filter, o.args, o.pace, o.state, o.is_undoing, o.who, o.said_by, o.jobs, o.is_exact, o.looked, o.done, o.nothing, o.refused,

@@ -481,7 +481,7 @@ end $$;
 -- Enqueues what COPY has put into the caller's own temporary table millrace_batch (line bigint, job jsonb). It runs as the caller, because
 -- the table is the caller's, and so is the risk of what its name refers to.
 create or replace function millrace.enqueue_copied(chunk int default 2000) returns bigint
-language plpgsql volatile security invoker as $$
+language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     jobs jsonb;
     lines bigint[];

@@ -35,7 +35,7 @@ extension Practice {
             guard let number = try await context.event(job.name, key: job.key, as: Int64.self) else { return .done }
             _ = try await pool.withConnection { connection throws(PostgresError) in
                 try await connection.execute(
-                    "insert into practice_record (job, token, what) values ($1, $2, $3)",
+                    "insert into public.practice_record (job, token, what) values ($1, $2, $3)",
                     [.int8(context.id), .text(context.token), .text("took \(number)")])
             }
             return .done
@@ -54,7 +54,7 @@ extension Practice {
         var description: String { "the order is refused, on purpose" }
     }
 
-    /// practice.order: five steps, each of which does something outside and can undo it. Outside is practice_record, where the order's number
+    /// practice.order: five steps, each of which does something outside and can undo it. Outside is public.practice_record, where the order's number
     /// and what was done are unique: a service that heeds idempotency keys.
     package static func orders(_ pool: Pool) -> Handler {
         Handler(Order.self) { job, context in
@@ -62,7 +62,7 @@ extension Practice {
                 try await Task.sleep(for: .milliseconds(.random(in: 0...10)))
                 _ = try await pool.withConnection { connection throws(PostgresError) in
                     try await connection.execute(
-                        "insert into practice_record (job, token, what) values ($1, $2, $3) on conflict do nothing",
+                        "insert into public.practice_record (job, token, what) values ($1, $2, $3) on conflict do nothing",
                         [.int8(job.order), .text(context.token), .text(what)])
                 }
                 try await Task.sleep(for: .milliseconds(.random(in: 0...10)))

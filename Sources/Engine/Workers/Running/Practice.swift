@@ -38,13 +38,13 @@ package enum Practice {
     ]
 
     /// Writes down when each run began and ended, in transactions of its own: what others can then check the promises by. The
-    /// table is the caller's: practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp()).
+    /// table is the caller's: public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp()).
     package static func recorder(_ pool: Pool) -> Handler {
         Handler(Record.self) { job, context in
             func record(_ what: String) async throws {
                 _ = try await pool.withConnection { connection throws(PostgresError) in
                     try await connection.execute(
-                        "insert into practice_record (job, token, what) values ($1, $2, $3)",
+                        "insert into public.practice_record (job, token, what) values ($1, $2, $3)",
                         [.int8(context.id), .text(context.token), .text(what)])
                 }
             }

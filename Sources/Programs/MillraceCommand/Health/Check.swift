@@ -12,6 +12,7 @@ enum Subject: String, Sendable, CaseIterable {
     case schemaOwner = "schema owner"
     case schemaContents = "schema contents"
     case searchPaths = "search paths"
+    case functionsOfOthers = "functions of others"
     case rightsOfOthers = "rights of others"
     case claims = "claims of people"
     case openTransactions = "open transactions"

@@ -7,19 +7,21 @@ extension Doctor {
         let settings = invocation.settings
         let configured = [settings.clientRole, settings.workerRole, settings.adminRole]
         do throws(PostgresError) {
-            let (contents, rights, claims) = try await connection.transaction { connection throws(PostgresError) in
+            let (contents, rights, claims, overloads) = try await connection.transaction { connection throws(PostgresError) in
                 try await SchemaContents.useOneSnapshot(on: connection)
                 return (
                     try await SchemaContents.look(on: connection),
                     try await SchemaRights.look(configured: configured, on: connection),
-                    try await ClaimTrust.look(on: connection)
+                    try await ClaimTrust.look(on: connection),
+                    try await Overloads.look(on: connection)
                 )
             }
             guard let contents else { return [] }
             return [
                 Check(subject: .schemaOwner, result: Self.judgeOwner(contents)),
                 Check(subject: .schemaContents, result: Self.judge(contents)),
-                Check(subject: .searchPaths, result: Self.judgePaths(rights)),
+                Check(subject: .searchPaths, result: Self.judgePaths(rights, overloads)),
+                Check(subject: .functionsOfOthers, result: Self.judge(overloads)),
                 Check(subject: .rightsOfOthers, result: Self.judge(rights)),
                 Check(subject: .claims, result: Self.judge(claims)),
             ]
@@ -44,13 +46,30 @@ extension Doctor {
             ? .ok("only what migrations made") : .ok("all the owner's; which of it migrations made, the owner can tell")
     }
 
-    static func judgePaths(_ rights: SchemaRights) -> Check.Result {
-        rights.unfixed.isEmpty
-            ? .ok("fixed in every function that runs with the owner's rights")
-            : .problem(
-                "the caller chooses what these find, and they run with the owner's rights: \(few(rights.unfixed))",
+    static func judgePaths(_ rights: SchemaRights, _ overloads: Overloads) -> Check.Result {
+        guard overloads.path == "pg_catalog, pg_temp" else {
+            return .problem(
+                "this session looks for functions in \(overloads.path)",
+                advice: "look at what stands between this program and the server, and changes its sessions")
+        }
+        guard rights.unfixed.isEmpty else {
+            return .problem(
+                "the caller's search_path chooses what these find: \(few(rights.unfixed))",
                 advice:
                     "run: millrace migrate; of functions that are not Millrace's: alter function … set search_path = pg_catalog, pg_temp"
+            )
+        }
+        let unused = overloads.settings.isEmpty ? "" : "; the settings of \(few(overloads.settings)) do not change that"
+        return .ok("fixed for our sessions, and in every function that callers reach\(unused)")
+    }
+
+    static func judge(_ overloads: Overloads) -> Check.Result {
+        overloads.planted.isEmpty
+            ? .ok("none stands before a system function")
+            : .warning(
+                "these stand before system functions of the same name: \(few(overloads.planted))",
+                advice:
+                    "Millrace does not look there, other programs may: drop those that nobody needs, and revoke create on their schema"
             )
     }
 

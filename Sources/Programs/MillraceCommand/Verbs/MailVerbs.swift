@@ -226,7 +226,7 @@ extension Command {
         let address = parsed.string("address") ?? ""
         let gone = try await invocation.withSchema { connection -> [UInt8] in
             guard isDry else { return try await MailAdmin.erase(address, on: connection) }
-            _ = try await connection.execute("begin")
+            try await connection.begin()
             let gone = try await MailAdmin.erase(address, on: connection)
             _ = try await connection.execute("rollback")
             return gone

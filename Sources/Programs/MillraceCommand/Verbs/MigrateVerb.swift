@@ -55,7 +55,8 @@ extension Command {
                     }),
             ]
             console.show(json) {
-                console.print("begin;\ncreate schema if not exists millrace;")
+                console.print(
+                    "begin;\nset local search_path = pg_catalog, pg_temp;\ncreate schema if not exists millrace;")
                 for script in scripts {
                     console.print("\n-- \(script.name)\n" + String(decoding: script.bytes, as: UTF8.self))
                 }

@@ -86,8 +86,8 @@ struct CrossingSignals: Sendable {
         _ = try await Migrator().migrate(on: office)
         try await office.run(
             script: """
-                create table practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());
-                create table practice_made (n int primary key);
+                create table public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());
+                create table public.practice_made (n int primary key);
                 """)
         await office.close()
         var variables = invocation.environment.filter { !$0.key.hasPrefix("MILLRACE_") }
@@ -158,7 +158,7 @@ struct CrossingSignals: Sendable {
         case .enqueue(let n):
             try await connection.execute(
                 """
-                with made as (insert into practice_made values ($1) on conflict do nothing returning n)
+                with made as (insert into public.practice_made values ($1) on conflict do nothing returning n)
                 select millrace.enqueue('practice.take', jsonb_build_object('name', 'go', 'key', $2::text)) from made
                 """, [.int4(Int32(n)), .text("\(n % Self.keys)")])
         case .signal(let n):
@@ -243,14 +243,16 @@ struct CrossingSignals: Sendable {
                 Int(try row.int(0))
             }.first ?? 0
         }
-        try await connection.execute("analyze practice_record", deadline: .seconds(300))
+        try await connection.execute("analyze public.practice_record", deadline: .seconds(300))
         let lost = try await number(
-            "select count(*) from (select 'took ' || n from generate_series(0, $1 - 1) n except select what from practice_record) x",
+            "select count(*) from (select 'took ' || n from generate_series(0, $1 - 1) n except select what from public.practice_record) x",
             [.int4(Int32(pairs))])
         let twice = try await number(
-            "select count(*) from (select what from practice_record group by what having count(distinct job) > 1) x")
+            "select count(*) from (select what from public.practice_record group by what having count(distinct job) > 1) x"
+        )
         let greedy = try await number(
-            "select count(*) from (select job from practice_record group by job having count(distinct what) > 1) x")
+            "select count(*) from (select job from public.practice_record group by job having count(distinct what) > 1) x"
+        )
         // The run that recorded it, where a run did, had lost its lease by then.
         let stale = try await number(
             """
@@ -258,7 +260,7 @@ struct CrossingSignals: Sendable {
              where h.outcome = 7 and h.finished < s.at
             """)
         let unfinished = try await number(Self.unfinished)
-        let jobs = try await number("select count(*) from practice_made")
+        let jobs = try await number("select count(*) from public.practice_made")
         await connection.close()
         invocation.console.note(
             "\(Humane.count(pairs)) signals, \(Humane.count(acts - 2 * pairs)) of them sent twice, and \(Humane.count(jobs)) jobs in "

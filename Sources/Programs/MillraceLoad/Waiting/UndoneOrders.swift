@@ -12,9 +12,9 @@ struct UndoneOrders: Sendable {
 
     func run(on connection: Connection) async throws -> ([Bar], [(String, JSONValue)]) {
         let orders = invocation.parsed.integer("orders") ?? 500
-        try await connection.execute("drop table if exists practice_record")
+        try await connection.execute("drop table if exists public.practice_record")
         try await connection.execute(
-            "create table practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp(), unique (job, what))"
+            "create table public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp(), unique (job, what))"
         )
         let directory = try Scratch.directory(
             "orders", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
@@ -41,13 +41,13 @@ struct UndoneOrders: Sendable {
             let wrong = try await connection.int(
                 """
                 select count(*) from generate_series(1, $1) n
-                 where array(select r.what from practice_record r where r.job = n order by 1) is distinct from
+                 where array(select r.what from public.practice_record r where r.job = n order by 1) is distinct from
                        case when n % 2 = 1 then '{did 1,did 2,did 3,did 4,did 5,undid 1,undid 2,undid 3,undid 4,undid 5}'::text[]
                             else '{delivered,did 1,did 2,did 3,did 4,did 5}'::text[] end
                 """, [.int4(Int32(orders))])
             let disordered = try await connection.int(
                 """
-                select count(*) from practice_record a join practice_record b on b.job = a.job and b.what like 'undid %' and a.what like 'undid %'
+                select count(*) from public.practice_record a join public.practice_record b on b.job = a.job and b.what like 'undid %' and a.what like 'undid %'
                  where a.what < b.what and a.at < b.at
                 """)
             invocation.console.note(
