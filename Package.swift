@@ -325,7 +325,7 @@ let package = Package(
             name: "FakeModelServer", dependencies: ["Fakes", "JSON"], path: "Tests/FakeModelServer",
             swiftSettings: strict),
         .testTarget(name: "DigestsTests", dependencies: ["Digests", "Encodings"], swiftSettings: strict),
-        .testTarget(name: "ThreadsTests", dependencies: ["Threads"], swiftSettings: strict),
+        .testTarget(name: "ThreadsTests", dependencies: ["TestSupport", "Threads"], swiftSettings: strict),
         .testTarget(
             name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
             swiftSettings: strict),

@@ -83,6 +83,7 @@ package enum Schema {
         Script(name: "074_ai_batches", bytes: Embedded._074_ai_batches),
         Script(name: "075_trusted_logins", bytes: Embedded._075_trusted_logins),
         Script(name: "076_own_bounds", bytes: Embedded._076_own_bounds),
+        Script(name: "077_console_sign_outs", bytes: Embedded._077_console_sign_outs),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

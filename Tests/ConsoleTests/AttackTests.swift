@@ -1,5 +1,6 @@
 import Foundation
 import Listeners
+import Postgres
 import Signatures
 import TestSupport
 import Testing
@@ -196,6 +197,164 @@ import Testing
             #expect(statuses.count { $0 == 401 } == 10 && statuses.count { $0 == 429 } == 20, "\(statuses)")
             let late = try await world.post("/console/signin", [("name", "ada"), ("secret", Self.password)])
             #expect(late.status == 429 && late.header("Retry-After") == "60" && late.body.contains("too many"))
+        }
+    }
+
+    @Test func `wrong passwords lock out an address and a name, and no user where it has signed in before`() async {
+        let limit = SignInLimit()
+        let now = ContinuousClock.now
+        func tries(_ count: Int, of name: String?, from address: String) async {
+            for _ in 0..<count { #expect(await limit.begins(name, from: address, at: now)) }
+        }
+        #expect(await limit.begins("ada", from: "home", at: now))
+        await limit.succeeded("ada", from: "home")
+        // Ten of whatever names from one address.
+        await tries(5, of: "nobody", from: "there")
+        await tries(5, of: nil, from: "there")
+        #expect(await !limit.begins("bob", from: "there", at: now))
+        await tries(1, of: "bob", from: "elsewhere")
+        // Ten of one name from ten addresses.
+        for place in 0..<10 { await tries(1, of: "ada", from: "place \(place)") }
+        #expect(await !limit.begins("ada", from: "another place", at: now))
+        await tries(9, of: "ada", from: "home")
+        await limit.succeeded("ada", from: "home")
+        await tries(1, of: "bob", from: "another place")
+        // A minute later all is forgotten.
+        #expect(await limit.begins("ada", from: "another place", at: now + .seconds(61)))
+        #expect(await limit.begins("bob", from: "there", at: now + .seconds(61)))
+    }
+
+    @Test func `behind a proxy an address locks out itself, and what its client says of it counts for nothing`()
+        async throws
+    {
+        try await ConsoleWorld.with({
+            $0.access = ConsoleAccess(key: Self.key, users: try Self.users())
+            $0.addition = nil
+        }) { world in
+            func signIn(_ name: String, _ secret: String, _ chain: String) async throws -> Int {
+                try await world.post(
+                    "/console/signin", [("name", name), ("secret", secret)], [("X-Forwarded-For", chain)]
+                ).status
+            }
+            let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                for guess in 0..<15 {
+                    group.addTask {
+                        try await signIn("n\(guess)", "guess", "192.0.2.\(guess), 2001:db8:1:1::\(guess)")
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(statuses.count { $0 == 401 } == 10 && statuses.count { $0 == 429 } == 5, "\(statuses)")
+            #expect(try await signIn("ada", Self.password, "2001:db8:1:1::aaaa") == 429, "one network is one client")
+            #expect(try await signIn("ada", Self.password, "2001:db8:1:2::1") == 303)
+        }
+    }
+
+    @Test(arguments: [
+        "X-Forwarded-For", "X-Forwarded-Proto", "x-forwarded-host", "Forwarded", "Via", "X-Real-IP", "CF-Connecting-IP",
+        "True-Client-IP", "X-Amzn-Trace-Id", "X-Original-URL",
+    ])
+    func `where nobody signs in, what a proxy passes on is not answered`(header: String) async throws {
+        try await ConsoleWorld.with({ $0.addition = nil }) { world in
+            let token = try await world.formToken()
+            let headers = [(header, "198.51.100.1")]
+            for address in ["/console", "/console/jobs", "/console/live", "/console/signin"] {
+                let answer = try await world.get(address, headers)
+                #expect(answer.status != 200 && !answer.body.contains("<nav"), "\(address): \(answer.status)")
+            }
+            let page = try await world.get("/console", headers)
+            #expect(page.status == 403 && page.body.contains("MILLRACE_CONSOLE_USERS_FILE"), "\(page.body)")
+            let act = try await world.post(
+                "/console/act/queue.pause", [("queue", "default"), ("form_token", token)], headers)
+            #expect(act.status == 403)
+        }
+        // Who signs in may come through a proxy.
+        try await ConsoleWorld.with({
+            $0.access = ConsoleAccess(key: Self.key, token: "a-token-of-ours-1234")
+            $0.addition = nil
+        }) { world in
+            let headers = [("Authorization", "Bearer a-token-of-ours-1234"), (header, "198.51.100.1")]
+            let answer = try await world.get("/console", headers)
+            #expect(answer.status == 200)
+        }
+    }
+
+    @Test
+    func `a cookie that was signed out is worth nothing, at every console of the database, and its live pages end`()
+        async throws
+    {
+        try await ConsoleWorld.with({
+            $0.access = ConsoleAccess(key: Self.key, users: try Self.users())
+            $0.addition = nil
+        }) { world in
+            var setup = ConsoleWorld.Setup()
+            setup.access = ConsoleAccess(key: Self.key, users: try Self.users())
+            try await ConsoleWorld.serve(world.database, world.connection, setup, world.roles) { second in
+                let (stolen, kept) = (
+                    try await world.cookie("ada", Self.password), try await world.cookie("ada", Self.password)
+                )
+                #expect(stolen != kept)
+                func status(_ cookie: String, at console: ConsoleWorld) async throws -> Int {
+                    try await console.get("/console/queues", [("Cookie", cookie)]).status
+                }
+                for console in [world, second] { #expect(try await status(stolen, at: console) == 200) }
+                let live = try EventReader(world, cookie: stolen)
+                #expect(await live.next()?.name == "look")
+                let token = try await world.formToken([("Cookie", stolen)])
+                let out = try await world.post("/console/signout", [("form_token", token)], [("Cookie", stolen)])
+                #expect(out.status == 303 && out.header("Set-Cookie")?.contains("Max-Age=0") == true)
+                #expect(try await status(stolen, at: world) == 303)
+                #expect(try await world.get("/console/live", [("Cookie", stolen)]).status == 401)
+                let act = try await world.post(
+                    "/console/act/queue.pause", [("queue", "default"), ("form_token", token)], [("Cookie", stolen)])
+                #expect(act.status == 303 && act.header("Location")?.hasPrefix("/console/signin") == true)
+                try await eventually("the other console knows it") { try await status(stolen, at: second) == 303 }
+                while await live.next() != nil {}
+                // Another session of the same user goes on.
+                for console in [world, second] { #expect(try await status(kept, at: console) == 200) }
+            }
+            // A console that starts again knows it, too.
+            let marks = try await world.connection.int("select count(*) from millrace.console_signed_out")
+            #expect(marks == 1)
+        }
+    }
+
+    @Test func `one visitor's pages and live pages leave room for the others`() async throws {
+        let bob = Self.line.replacing("ada:operator:", with: "bob:viewer:")
+        try await ConsoleWorld.with({
+            $0.access = ConsoleAccess(key: Self.key, users: try Self.users(Self.line + "\n" + bob))
+            $0.addition = nil
+            $0.livePagesOfVisitor = 3
+        }) { world in
+            let ada = [("Cookie", try await world.cookie("ada", Self.password))]
+            let bobs = [("Cookie", try await world.cookie("bob", Self.password))]
+            // The page of quests stands still for everybody, and ada asks for it again and again.
+            let holder = try await world.database.connect("holder")
+            try await holder.run("begin; lock table millrace.family in access exclusive mode")
+            func waiting() async throws -> Int {
+                try await world.connection.int(
+                    "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+                )
+            }
+            let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<30 { group.addTask { try await world.get("/console/quests", ada).status } }
+                try await eventually("she has her share") { try await waiting() == 2 }
+                for _ in 0..<3 {
+                    #expect(try await world.get("/console/queues", bobs).status == 200)
+                    #expect(try await waiting() <= 2)
+                }
+                try await holder.run("rollback")
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            // Some may have used up their time, none has used up bob's.
+            #expect(statuses.allSatisfy { [200, 429, 503].contains($0) }, "\(statuses)")
+            await holder.close()
+            let readers = try (0..<3).map { _ in try EventReader(world, cookie: ada[0].1) }
+            for reader in readers { #expect(await reader.next()?.name == "look") }
+            let fourth = try await world.get("/console/live", ada)
+            #expect(fourth.status == 429 && fourth.header("Retry-After") != nil)
+            #expect(await (try EventReader(world, cookie: bobs[0].1)).next()?.name == "look")
+            withExtendedLifetime(readers) {}
         }
     }
 

@@ -30,6 +30,7 @@ struct ConsoleWorld: Sendable {
         var template = Template.migrated
         var log = Log.silent
         var frames: String?
+        var livePagesOfVisitor: Int?
         /// What the console connects with in place of the database's owner.
         var options: ConnectionOptions?
     }
@@ -74,6 +75,7 @@ struct ConsoleWorld: Sendable {
         var options = ConsoleService.Options(access: setup.access, roles: roles, version: "1.2.3")
         options.keepsHouse = setup.keepsHouse
         if let frames = setup.frames { options.frameAncestors = frames }
+        if let most = setup.livePagesOfVisitor { options.livePagesOfVisitor = most }
         let pool = Pool(setup.options ?? database.options, size: 8)
         let service = try ConsoleService(options, pool: pool, log: setup.log) { connection in
             let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(20))

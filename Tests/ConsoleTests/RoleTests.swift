@@ -113,6 +113,28 @@ import Testing
         }
     }
 
+    @Test(arguments: ConsoleRole.allCases)
+    func `what a person wrote with an alarm is for staff, on every page and in SQL`(role: ConsoleRole) async throws {
+        try await with(role) { world in
+            let note = "at the lake"
+            let mayRead = role > .viewer
+            let page = try await world.get("/console/alarms/\(try await world.alarm())").body
+            #expect(page.contains("bob") && page.contains(note) == mayRead)
+            for address in ["/checkins", "/notices", "/mail", "/audit", "/search?q=lake"] {
+                #expect(try await !world.get("/console\(address)").body.contains(note), "\(address)")
+            }
+            let visitor = try await world.database.connect(as: try #require(world.roles[role]))
+            for sql in ["millrace.alarms", "millrace.alarms_shown()", "millrace.alarms_shown(50)"] {
+                let notes = try await visitor.column("select note from \(sql) where person like 'bob%'")
+                #expect(notes.contains { $0.contains(note) } == mayRead && notes.count == 1, "\(sql): \(notes)")
+            }
+            #expect(
+                try await !visitor.column("select h::text from millrace.alarm_history h").contains { $0.contains(note) }
+            )
+            await visitor.close()
+        }
+    }
+
     @Test func `an operator may do all but what is an admin's`() async throws {
         try await with(.operator) { world in
             let samples = try await ActionSamples.all(world)

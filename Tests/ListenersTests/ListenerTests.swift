@@ -89,6 +89,9 @@ import Testing
                 "Host: evil.example\r\n", "Host: 127.0.0.1.evil.example\r\n", "Host: localhost.evil.example\r\n",
                 "Host: localhost\r\nOrigin: https://evil.example\r\n", "Host: localhost\r\nOrigin: null\r\n",
                 "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+                // What a proxy on this machine passes on comes from elsewhere.
+                "Host: localhost\r\nX-Forwarded-For: 198.51.100.1\r\n", "Host: localhost\r\nVia: 1.1 proxy\r\n",
+                "Host: localhost\r\nforwarded: for=198.51.100.1\r\n",
             ] {
                 let answer = try await act(headers)
                 #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains(#""error":"permission""#), "\(headers)")

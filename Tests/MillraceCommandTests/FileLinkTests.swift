@@ -32,7 +32,8 @@ import Testing
             let pool = Pool(database.options, size: 3)
             let routes = BlobRoutes(
                 links: BlobLinks(publicURL: publicURL, secrets: ["a secret of some length"]),
-                store: BlobPlace.postgres.store(pool: pool), largest: 1_000_000, log: .silent)
+                store: BlobPlace.postgres.store(pool: pool), largest: 1_000_000,
+                addresses: ClientAddress(proxies: []), log: .silent)
             try await routes.tellDatabase()
             var options = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
             options.grace = .seconds(1)

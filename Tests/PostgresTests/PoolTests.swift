@@ -57,6 +57,66 @@ import Threads
         }
     }
 
+    @Test func `a holder has its share at once, waits without a connection, and others get theirs meanwhile`()
+        async throws
+    {
+        try await withDatabase(.empty) { database in
+            let pool = Pool(database.options, size: 6, checkoutDeadline: .ample, share: 2)
+            let (gate, most) = (Gate(), Most())
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<40 {
+                    group.addTask {
+                        try await pool.share(of: "greedy").withConnection { _ in
+                            most.change(by: 1)
+                            try await gate.pass()
+                            most.change(by: -1)
+                        }
+                    }
+                }
+                try await eventually("the greedy one has its share") { gate.arrivals == 2 }
+                // Four are left, and the 38 that wait take none of them.
+                for other in ["ada", "bob"] {
+                    let one = try await pool.share(of: other).withConnection { first in
+                        try await pool.share(of: other).withConnection { second in
+                            try await first.int("select 1") + second.int("select 1")
+                        }
+                    }
+                    #expect(one == 2)
+                }
+                gate.open()
+                try await group.waitForAll()
+            }
+            #expect(most.high == 2)
+            await pool.close()
+        }
+    }
+
+    @Test func `a share whose line is full, or does not move on in time, says so, and a cancelled caller leaves it`()
+        async throws
+    {
+        try await withDatabase(.empty) { database in
+            let quick = Pool(database.options, size: 1, checkoutDeadline: .milliseconds(20), share: 1)
+            let hurried = quick.share(of: "ada")
+            try await hurried.withConnection { _ in
+                let late = try await failure(as: PoolShareTaken.self) { try await hurried.withConnection { _ in } }
+                #expect(late?.share == 1)
+            }
+            await quick.close()
+            let pool = Pool(database.options, size: 2, checkoutDeadline: .ample, share: 1)
+            let mine = pool.share(of: "ada")
+            try await mine.withConnection { _ in
+                let cancelled = Task { try await failure { try await mine.withConnection { _ in } } }
+                cancelled.cancel()
+                #expect(try await cancelled.value == .cancelled)
+                // The other's connection is not touched by that.
+                let other = try await pool.share(of: "bob").withConnection { try await $0.int("select 1") }
+                #expect(other == 1)
+            }
+            #expect(try await mine.withConnection { try await $0.int("select 1") } == 1)
+            await pool.close()
+        }
+    }
+
     @Test func `a deadline of nothing gives up at once`() async throws {
         try await withDatabase(.empty) { database in
             let pool = Pool(database.options, size: 1, checkoutDeadline: .zero)

@@ -40,6 +40,23 @@ import Testing
         #expect(code == 0 && said.contains("\"share_of_direct\""), "\(said)")
     }
 
+    private struct Greedy: Decodable {
+        let callers: Int
+    }
+
+    @Test func `whatever one person or visitor floods, every call of another is answered, on few connections`()
+        async throws
+    {
+        try await withDatabase { database in
+            let (report, _) = try await LoadTimeTests.load(
+                ["greedy", "--seconds", "1", "--callers", "12"], database: database, as: Greedy.self)
+            // How long a call took says nothing here.
+            let counted = report.bars.filter { !$0.what.hasSuffix("p99") }
+            #expect(counted.count == 14, "thirteen floods, and the connections")
+            for bar in counted { #expect(bar.met, "\(bar.what): \(bar.measured), \(bar.bar)") }
+        }
+    }
+
     @Test func `slow readers and idle connections are held, and jobs are done beside them`() async throws {
         let (code, said) = try await Self.load(
             [

@@ -14,7 +14,8 @@ package struct Blob: Sendable, Equatable {
 /// Content by its hash, in any storage. The database lists the blobs and their references. A blob with references is never deleted, nor is
 /// one that was put or read within the grace period.
 package protocol BlobStore: Sendable {
-    var pool: Pool { get }
+    /// Whose connections it uses; a copy may use a share of them.
+    var pool: Pool { get set }
 
     /// Stores all that comes, hashed on the way. It is there as a whole, and kept by the system, or not at all.
     func put<Chunks: AsyncSequence & Sendable>(_ chunks: Chunks, limit: Int) async throws -> (id: BlobID, size: Int)

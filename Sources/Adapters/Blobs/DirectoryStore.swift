@@ -7,7 +7,7 @@ package import Postgres
 /// A put registers in the database before it moves its file into place, and it always moves the file; a sweep deletes file and row in one
 /// transaction, under the row's lock. So in either order the content is there when the put returns.
 package struct DirectoryStore: BlobStore {
-    package let pool: Pool
+    package var pool: Pool
     private let directory: String
 
     package init(_ directory: String, pool: Pool) {

@@ -4,7 +4,7 @@ package import Postgres
 /// Blobs in the database, in pieces. A blob of one piece is put by one statement. A larger put stages its pieces under its own number, each
 /// in its own transaction, and its last statement gives that number to the blob: the content is never copied, and never visible in part.
 package struct PostgresStore: BlobStore {
-    package let pool: Pool
+    package var pool: Pool
     static let piece = 262_144
 
     package init(pool: Pool) {

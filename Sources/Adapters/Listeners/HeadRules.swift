@@ -88,6 +88,9 @@ struct HeadRules: Sendable {
                 .permission, "without a token only localhost is answered here", field: "Host",
                 hint: "set MILLRACE_TOKEN to be reached by another name")
         }
+        if let refusal = ForwardingHeaders.refusal(of: head.headers, hint: "set MILLRACE_TOKEN, and send it") {
+            return refusal
+        }
         if let origin = head.headers["Origin"], origin != "http://\(host)" {
             return ErrorAnswer(.permission, "without a token no other page may ask here", field: "Origin")
         }

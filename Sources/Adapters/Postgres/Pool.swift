@@ -22,15 +22,55 @@ package final class Pool: Sendable {
     package let size: Int
     package let checkoutDeadline: Duration
     private let state = Mutex(State())
+    /// The turns of those who have a share only.
+    private let holders: Turns
+    /// Of a share: the pool whose connections it lends, and for whom.
+    private let lender: (pool: Pool, holder: String)?
 
-    package init(_ options: ConnectionOptions, size: Int, checkoutDeadline: Duration = .seconds(10)) {
+    /// - Parameter share: the most connections of one holder at once; see `share(of:)`. An eighth of them if it is not given, and not one alone.
+    package init(
+        _ options: ConnectionOptions, size: Int, checkoutDeadline: Duration = .seconds(10), share: Int? = nil
+    ) {
         self.options = options
         self.size = size
         self.checkoutDeadline = checkoutDeadline
+        holders = Turns(
+            atOnce: share ?? max(min(size, 2), size / 8), waiting: Self.mostWaiting, patience: checkoutDeadline)
+        lender = nil
     }
+
+    private init(of lender: Pool, for holder: String) {
+        options = lender.options
+        size = lender.holders.atOnce
+        checkoutDeadline = lender.checkoutDeadline
+        holders = lender.holders
+        self.lender = (lender, holder)
+    }
+
+    /// Wait in the line of one holder at most.
+    private static let mostWaiting = 64
+
+    /// The same connections, of which one holder has a few at once. Its further calls wait in a line of its own and hold none meanwhile, so
+    /// however much one holder asks for, there are some for the others. Close the pool itself.
+    package func share(of holder: String) -> Pool { Pool(of: self, for: holder) }
 
     /// Lends a connection to `body`, waiting for one at most the checkout deadline.
     package func withConnection<Value: Sendable, Failure: Error>(
+        _ body: (Connection) async throws(Failure) -> Value
+    ) async throws -> Value {
+        guard let lender else { return try await lend(body) }
+        do throws(Turns.Refusal) {
+            try await holders.take(lender.holder)
+        } catch .cancelled {
+            throw PostgresError.cancelled
+        } catch {
+            throw PoolShareTaken(share: size)
+        }
+        defer { holders.give(lender.holder) }
+        return try await lender.pool.lend(body)
+    }
+
+    private func lend<Value: Sendable, Failure: Error>(
         _ body: (Connection) async throws(Failure) -> Value
     ) async throws -> Value {
         let connection = try await checkOut()
@@ -141,6 +181,13 @@ package final class Pool: Sendable {
         }
         waiter?.resume(returning: connection.map { .use($0) } ?? .open)
     }
+}
+
+/// One holder has all connections of its share, and its line is full or did not move on in time.
+package struct PoolShareTaken: Error, Sendable, Equatable, CustomStringConvertible {
+    package let share: Int
+
+    package var description: String { "This caller has its \(share) connections of the pool already." }
 }
 
 extension Connection {

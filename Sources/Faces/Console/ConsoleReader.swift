@@ -7,6 +7,9 @@ struct ConsoleReader: Sendable {
     let roles: ConsoleRoles
     let visitor: Visitor
 
+    /// The visitor's connections: a few at once, whatever it opens.
+    var share: Pool { pool.share(of: visitor.holder) }
+
     /// One row with one JSON column.
     func json(_ sql: SQL, _ parameters: [Parameter] = []) async throws -> TemplateValue {
         try await transaction { connection throws(PostgresError) in
@@ -18,8 +21,8 @@ struct ConsoleReader: Sendable {
     func transaction<Value: Sendable>(
         _ body: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws -> Value {
-        let role = try await roles.name(of: visitor.role, pool: pool)
-        let outcome: Result<Value, ConsoleRoles.Missing> = try await pool.withConnection {
+        let role = try await roles.name(of: visitor.role, pool: share)
+        let outcome: Result<Value, ConsoleRoles.Missing> = try await share.withConnection {
             connection throws(PostgresError) in
             try await connection.transaction(keeping: { (try? $0.get()) != nil }) { connection throws(PostgresError) in
                 do throws(PostgresError) {

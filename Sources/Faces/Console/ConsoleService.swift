@@ -15,8 +15,13 @@ package struct ConsoleService: Sendable {
         package var frameAncestors = "'none'"
         /// It runs without a worker beside it: it takes samples and steps bulk actions while none lives.
         package var keepsHouse = false
-        /// Reads a blob by its name, for pictures of documents.
-        package var blobs: (@Sendable (String) async throws -> [UInt8]?)?
+        /// Reads a blob by its name on these connections, for pictures of documents.
+        package var blobs: (@Sendable (String, Pool) async throws -> [UInt8]?)?
+        /// Proxies whose `X-Forwarded-For` counts, besides this machine.
+        package var proxies: [AddressRange] = []
+        /// Live pages that are open: in all, and of one visitor.
+        package var livePages = 800
+        package var livePagesOfVisitor = 100
 
         package init(access: ConsoleAccess, roles: [ConsoleRole: String], version: String) {
             self.access = access
@@ -42,7 +47,10 @@ package struct ConsoleService: Sendable {
     let roles: ConsoleRoles
     let layout: ConsoleLayout
     let limit = SignInLimit()
+    let addresses: ClientAddress
+    let ended: EndedSessions
     let live: LiveLook
+    let liveSeats: Seats
 
     package init(
         _ options: Options, pool: Pool, log: Log, verdict: @escaping @Sendable (Connection) async throws -> Verdict
@@ -52,7 +60,10 @@ package struct ConsoleService: Sendable {
         self.log = log
         roles = ConsoleRoles(names: options.roles)
         layout = try ConsoleLayout(version: options.version, frameAncestors: options.frameAncestors)
+        addresses = ClientAddress(proxies: options.proxies)
+        ended = EndedSessions(pool: pool, roles: roles, log: log)
         live = LiveLook(pool: pool, log: log, verdict: verdict)
+        liveSeats = Seats(inAll: options.livePages, perName: options.livePagesOfVisitor)
     }
 
     package var asksNobody: Bool { options.access.asksNobody }
@@ -91,7 +102,7 @@ package struct ConsoleService: Sendable {
         // The last, so that every other goes before it.
         routes.append(
             Route(.get, "\(base)/{page}", access: .verified) { request in
-                switch admit(request) {
+                switch await admit(request) {
                 case .failure(let refused): refused.response
                 case .success(let visitor):
                     errorPage(
@@ -117,22 +128,37 @@ package struct ConsoleService: Sendable {
     }
 
     /// The visitor, or the answer in place of the page.
-    func admit(_ request: Request) -> Result<Visitor, Refused> {
-        switch options.access.decide(request) {
-        case .visitor(let visitor): return .success(visitor)
-        case .signIn:
-            let back = request.method == .get ? PageAddress.of(request) : ConsoleLayout.base
-            return .failure(
-                Refused(response: Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(PageAddress.encoded(back))")))
-        case .refused(let refusal):
-            return .failure(Refused(response: errorPage(refusal, for: nil)))
+    func admit(_ request: Request) async -> Result<Visitor, Refused> {
+        switch decide(request) {
+        case .visitor(let visitor):
+            do {
+                guard let session = visitor.session, try await ended.isOver(session, of: visitor) else {
+                    return .success(visitor)
+                }
+                return .failure(Refused(response: signInAgain(request)))
+            } catch {
+                return .failure(Refused(response: errorPage(refusal(of: error), for: nil)))
+            }
+        case .signIn: return .failure(Refused(response: signInAgain(request)))
+        case .refused(let refusal): return .failure(Refused(response: errorPage(refusal, for: nil)))
         }
+    }
+
+    /// Who it is by what was sent, whether the session is over or not.
+    func decide(_ request: Request) -> ConsoleAccess.Decision {
+        let address = addresses.of(request)
+        return options.access.decide(request, from: AddressRange.client(address) ?? address)
+    }
+
+    private func signInAgain(_ request: Request) -> Response {
+        let back = request.method == .get ? PageAddress.of(request) : ConsoleLayout.base
+        return Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(PageAddress.encoded(back))")
     }
 
     struct Refused: Error { let response: Response }
 
     private func show(_ page: ConsolePageRoute, _ request: Request) async -> Response {
-        switch admit(request) {
+        switch await admit(request) {
         case .failure(let refused): return refused.response
         case .success(let visitor):
             let token = options.access.formToken(of: visitor)
@@ -151,7 +177,7 @@ package struct ConsoleService: Sendable {
     }
 
     private func send(_ file: ConsoleFileRoute, _ request: Request) async -> Response {
-        switch admit(request) {
+        switch await admit(request) {
         case .failure(let refused): return refused.response
         case .success(let visitor):
             do {
@@ -185,7 +211,7 @@ package struct ConsoleService: Sendable {
 
     private static let titles = [
         400: "Something in the request is wrong", 401: "Please sign in", 403: "This is not allowed",
-        404: "There is nothing here", 409: "It is otherwise by now", 429: "Too many tries",
+        404: "There is nothing here", 409: "It is otherwise by now", 429: "Too much at once",
         503: "The database cannot be used now",
     ]
 
@@ -193,6 +219,10 @@ package struct ConsoleService: Sendable {
     func refusal(of error: any Error) -> ErrorAnswer {
         switch error {
         case let refusal as ErrorAnswer: return refusal
+        case is PoolShareTaken:
+            return ErrorAnswer(
+                .throttled, "too many pages are being loaded by you at once", hint: "load this page again",
+                headers: [Header("Retry-After", "1")])
         case let missing as ConsoleRoles.Missing:
             return ErrorAnswer(.unavailable, missing.description, hint: missing.hint)
         case PostgresError.server(let server):

@@ -9,8 +9,8 @@ struct PageContext: Sendable {
     let visitor: Visitor
     let reader: ConsoleReader
     let live: LiveLook
-    /// Reads a blob by its name; nil: this console has no store.
-    let blobs: (@Sendable (String) async throws -> [UInt8]?)?
+    /// Reads a blob by its name, on these connections; nil: this console has no store.
+    let blobs: (@Sendable (String, Pool) async throws -> [UInt8]?)?
     /// Which sites may show the console in a frame; they stand around its own frames, too.
     var frames = ""
     var now = Date()

@@ -10,15 +10,24 @@ extension GatewayDatabase {
     }
 
     /// Runs the statements once for this key: the answer is stored in the same transaction, so it is kept exactly when the effect is. A
-    /// second request with the key waits for the first and gets its answer.
+    /// second request with the key gets the answer of the first; while another process has it, this one tries again.
     /// - Parameter request: what the request asks for; another one with the same key is refused.
     /// - Parameter answer: the body, from the one text that each statement gives.
     package func once(
         _ key: String, request: [UInt8], _ statements: [Statement], as caller: GatewayCaller,
         deadline: Duration = Self.patience, answer: @escaping @Sendable ([String]) -> String
     ) async throws -> OnceAnswer {
+        try await untilFree {
+            try await onceNow(key, request: request, statements, as: caller, deadline: deadline, answer: answer)
+        }
+    }
+
+    private func onceNow(
+        _ key: String, request: [UInt8], _ statements: [Statement], as caller: GatewayCaller, deadline: Duration,
+        answer: @escaping @Sendable ([String]) -> String
+    ) async throws -> OnceAnswer {
         let identity = identity(of: caller)
-        let outcome: Result<OnceAnswer, FailedStatement> = try await pool.withConnection { connection in
+        let outcome: Result<OnceAnswer, FailedStatement> = try await connection(of: caller) { connection in
             try await connection.transaction(
                 keeping: { outcome in if case .success = outcome { true } else { false } },
                 { connection throws(PostgresError) in

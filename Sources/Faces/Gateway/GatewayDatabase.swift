@@ -12,7 +12,8 @@ package struct GatewayDatabase: Sendable {
         self.role = role
     }
 
-    /// One transaction and one round trip: takes on the role and the claims, then runs the statements.
+    /// One transaction and one round trip: takes on the role and the claims, then runs the statements. On a connection of the caller's share:
+    /// its further calls wait in a line of their own.
     /// - Parameter decode: reads a row of the statement with this index.
     /// - Returns: the rows of each statement.
     package func run<Element: Sendable>(
@@ -20,7 +21,7 @@ package struct GatewayDatabase: Sendable {
         decode: @escaping @Sendable (Int, Row) throws(PostgresError) -> Element
     ) async throws -> [[Element]] {
         let identity = identity(of: caller)
-        let outcome: Result<[[Element]], FailedStatement> = try await pool.withConnection { connection in
+        let outcome: Result<[[Element]], FailedStatement> = try await connection(of: caller) { connection in
             do throws(FailedStatement) {
                 let answers = try await connection.transaction(
                     of: [identity] + statements, deadline: deadline
@@ -33,6 +34,32 @@ package struct GatewayDatabase: Sendable {
             }
         }
         return try outcome.get()
+    }
+
+    func connection<Value: Sendable>(
+        of caller: GatewayCaller, _ body: (Connection) async throws -> Value
+    ) async throws -> Value {
+        try await pool.share(of: caller.subject).withConnection(body)
+    }
+
+    /// Does it again while another process holds what it waits for, as long as a call may take. Its connection is given back meanwhile.
+    func untilFree<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        let end = ContinuousClock.now + Self.patience
+        var pause = Duration.milliseconds(50)
+        while true {
+            do {
+                return try await body()
+            } catch let error where Self.isHeld(error) && ContinuousClock.now + pause < end {
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, .milliseconds(500))
+            }
+        }
+    }
+
+    /// A lock did not come free, and nothing was done.
+    private static func isHeld(_ error: any Error) -> Bool {
+        let error = (error as? FailedStatement)?.error ?? error as? PostgresError
+        return error?.sqlState == "55P03"
     }
 
     /// The first statement of each transaction: who the rest is done as.

@@ -19,6 +19,7 @@ package struct GatewayService: Sendable {
         /// Proxies whose `X-Forwarded-For` counts, besides this machine.
         package var proxies: [AddressRange] = []
         package var rates = GatewayRates()
+        package var turns = GatewayTurns()
         /// Time that only goes forward; tests move it.
         package var now: @Sendable () -> Duration = {
             GatewayService.start.duration(to: .now)
@@ -135,9 +136,13 @@ package struct GatewayService: Sendable {
         switch route.handler {
         case .open(let handle):
             _ = try await limits.take([ofAddress])
-            return try await handle(request)
+            let response = try await handle(request)
+            await limits.owe([want(ofAddress: address, response.furtherCalls)])
+            return response
         case .authenticated(let handle):
             let caller = try await caller(of: request, ofAddress)
+            let seat = try seat(of: caller)
+            defer { seat.leave() }
             request.note("subject", Self.digest(caller.subject))
             if caller.device != nil, route.access != .tokenOrDevice {
                 throw GatewayProblem(
@@ -145,41 +150,52 @@ package struct GatewayService: Sendable {
                     hint: "send the web token of the person who is signed in")
             }
             let functions = route.isOfFunctions ? [request.parameter("function"): 1] : [:]
-            let headers = try await limits.take([ofAddress] + wants(of: caller, 1, functions))
-            let call = GatewayCall(request: request, caller: caller, requestID: requestID) { tokens, functions in
-                _ = try await limits.take(wants(of: caller, tokens, functions))
+            let cost = GatewayCost(calls: 1, functions: functions)
+            let headers = try await limits.take([ofAddress] + wants(of: caller, cost))
+            let call = GatewayCall(request: request, caller: caller, requestID: requestID) { cost in
+                _ = try await limits.take(wants(of: caller, cost))
             }
             var response = try await handle(call)
+            await limits.owe(wants(of: caller, GatewayCost(calls: response.furtherCalls)))
             response.headers += headers
             return response
         }
     }
 
-    /// A token that is refused counts for the address it came from.
+    /// A token that is refused counts for the address it came from, and of one address a few are looked at at once.
     private func caller(of request: Request, _ ofAddress: RateLeases.Want) async throws -> GatewayCaller {
         do {
-            return try await options.access(request)
+            return try await options.turns.tokens.withTurn(of: ofAddress.key) { try await options.access(request) }
         } catch {
             _ = try await limits.take([ofAddress])
             throw error
         }
     }
 
-    private func want(ofAddress address: String) -> RateLeases.Want {
-        RateLeases.Want(
-            key: GatewayRates.key("a", AddressRange.client(address) ?? address), policy: "address",
-            rate: options.rates.address ?? .unlimited, tokens: options.rates.address == nil ? 0 : 1)
+    private func seat(of caller: GatewayCaller) throws(GatewayProblem) -> Seat {
+        do throws(Seats.Refusal) {
+            return try options.turns.requests.take(caller.subject)
+        } catch {
+            throw GatewayProblem.crowded("requests of this person")
+        }
     }
 
-    private func wants(of caller: GatewayCaller, _ tokens: Int, _ functions: [String: Int]) -> [RateLeases.Want] {
+    private func want(ofAddress address: String, _ tokens: Int = 1) -> RateLeases.Want {
+        RateLeases.Want(
+            key: GatewayRates.key("a", AddressRange.client(address) ?? address), policy: "address",
+            rate: options.rates.address ?? .unlimited, tokens: options.rates.address == nil ? 0 : tokens)
+    }
+
+    private func wants(of caller: GatewayCaller, _ cost: GatewayCost) -> [RateLeases.Want] {
         var wants: [RateLeases.Want] = []
         func add(_ key: String, _ policy: String, _ rate: GatewayRate?, _ tokens: Int) {
             // What is larger than the bucket empties it.
             guard let rate else { return }
             wants.append(RateLeases.Want(key: key, policy: policy, rate: rate, tokens: min(tokens, Int(rate.burst))))
         }
-        add(GatewayRates.key("s", caller.subject), "subject", options.rates.subject, tokens)
-        for (name, uses) in functions.sorted(by: { $0.key < $1.key }) {
+        add(GatewayRates.key("s", caller.subject), "subject", options.rates.subject, cost.calls)
+        add(GatewayRates.key("o", caller.subject), "operations", options.rates.operations, cost.operations)
+        for (name, uses) in cost.functions.sorted(by: { $0.key < $1.key }) {
             add(GatewayRates.key("f:\(name)", caller.subject), name, options.rates.functions[name], uses)
         }
         return wants
@@ -197,5 +213,15 @@ package struct GatewayService: Sendable {
     /// Names a person in the log without saying who it is.
     static func digest(_ subject: String) -> String {
         Hexadecimal.text(SHA256Digest.of(Array(subject.utf8)).prefix(6))
+    }
+}
+
+extension Response {
+    /// What its bytes cost beyond the call itself. Streams and files cost nothing more.
+    fileprivate var furtherCalls: Int {
+        switch body {
+        case .bytes(let bytes): GatewayCost.calls(ofBytes: bytes.count)
+        case .file, .stream: 0
+        }
     }
 }

@@ -26,7 +26,7 @@ enum LoadVerbs {
         .loadTenants,
         .loadHTTP,
         .loadConsole,
-        .loadGatewayCalls, .loadGatewayIsolation, .loadGatewayOffline, .loadGatewaySlow,
+        .loadGatewayCalls, .loadGatewayIsolation, .loadGatewayOffline, .loadGatewaySlow, .loadGreedy,
         .loadSMTP,
         .loadResend,
         .loadTemplates,

@@ -22,7 +22,11 @@ struct AppWorld: Sendable {
 
     static let secret = "a secret of thirty-two bytes: tests"
 
-    static func with(_ body: @Sendable (AppWorld) async throws -> Void) async throws {
+    /// - Parameter rates: of the gateway, as its setting has them.
+    static func with(
+        rates: String = "address=100000:100000,operations=100000:100000",
+        _ body: @Sendable (AppWorld) async throws -> Void
+    ) async throws {
         let office = try await TestCluster.office()
         let (client, login) = (TestCluster.name("app_people"), TestCluster.name("app_login"))
         try await office.run("create role \(client)")
@@ -34,7 +38,8 @@ struct AppWorld: Sendable {
                 _ = try await Migrator(roles: [("client", client), ("worker", login), ("gateway", login)])
                     .migrate(on: owner)
                 let world = try AppWorld(
-                    owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"))
+                    owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"),
+                    rates: rates)
                 try await owner.run("select millrace.grant_enqueue('\(client)', 'document.receive', 'documents')")
                 try await owner.run("select millrace.grant_enqueue('\(client)', 'media.process', 'media')")
                 try await world.prepareLinks()
@@ -51,7 +56,7 @@ struct AppWorld: Sendable {
         try outcome.get()
     }
 
-    private init(_ owner: Connection, client: String, database: String) throws {
+    private init(_ owner: Connection, client: String, database: String, rates: String) throws {
         self.owner = owner
         let address = "127.0.0.1:\(try Self.freePort())"
         url = try #require(URL(string: "http://\(address)"))
@@ -60,7 +65,7 @@ struct AppWorld: Sendable {
             "MILLRACE_GATEWAY_LISTEN": address, "MILLRACE_PUBLIC_URL": "http://\(address)",
             "MILLRACE_GATEWAY_JWT_SECRET": Self.secret, "MILLRACE_SECRET": "another secret of tests, for links",
             "MILLRACE_ROLE_CLIENT": client, "MILLRACE_DRAIN_TIMEOUT": "1s", "MILLRACE_LOG_LEVEL": "error",
-            "MILLRACE_GATEWAY_RATES": "address=100000:100000", "MILLRACE_BLOBS_SWEEP": "off",
+            "MILLRACE_GATEWAY_RATES": rates, "MILLRACE_BLOBS_SWEEP": "off",
         ]
         let settings = Settings.load(surroundings: surroundings)
         try #require(settings.problems.isEmpty, "\(settings.problems)")
@@ -137,9 +142,10 @@ struct AppWorld: Sendable {
     }
 
     /// Its pauses are short, and it gives up on nothing early.
+    /// - Parameter asked: told how long each pause should have been.
     func calls(
-        _ person: String, attempts: Int = 3,
-        token: (@Sendable (String?) async throws -> String)? = nil
+        _ person: String, attempts: Int = 3, token: (@Sendable (String?) async throws -> String)? = nil,
+        asked: @escaping @Sendable (Duration) -> Void = { _ in }
     ) -> AppCalls {
         var configuration = AppConfiguration(url: url, token: token ?? { _ in Self.token(of: person) })
         configuration.retry.attempts = attempts
@@ -148,7 +154,11 @@ struct AppWorld: Sendable {
         configuration.patience = .ample
         configuration.shortPatience = .ample
         configuration.heartbeatPatience = .ample
-        return AppCalls(configuration, pauses: Pauses(sleep: { try await Task.sleep(for: min($0, .milliseconds(50))) }))
+        let pauses = Pauses(sleep: { pause in
+            asked(pause)
+            try await Task.sleep(for: min(pause, .milliseconds(50)))
+        })
+        return AppCalls(configuration, pauses: pauses)
     }
 
     func client(_ person: String, _ queue: OfflineQueue? = nil) -> AppClient {

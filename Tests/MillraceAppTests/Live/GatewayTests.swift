@@ -99,6 +99,34 @@ import Testing
         }
     }
 
+    @Test func `a text that is longer than an answer comes in parts, and is whole`() async throws {
+        try await AppWorld.with { world in
+            try await world.serving {
+                let calls = world.calls("anna")
+                let id: UUID = try await calls.act("document_register", ["storage_url": "https://a.example/x"])
+                // Of seven pages the fifth has not been read, and the last is longer than an answer by itself.
+                try await world.owner.run(
+                    """
+                    update millrace.document set pages = 7 where id = '\(id)';
+                    insert into millrace.document_page (document, page, status, stage, changed_at)
+                    select '\(id)', n, 'done', 'done', now() from generate_series(1, 7) n;
+                    insert into millrace.document_content (document, page, config, text, content, search)
+                    select '\(id)', n, 'simple', repeat(n::text, case n when 7 then 2000000 when 3 then 0 else 400000 end), '{}', ''
+                      from generate_series(1, 7) n where n <> 5
+                    """)
+                let documents = world.client("anna").documents
+                func pages(_ range: ClosedRange<Int>?) async throws -> [String] {
+                    try await documents.text(id, pages: range).split(
+                        separator: "\u{0C}", omittingEmptySubsequences: false
+                    ).map { "\($0.first.map(String.init) ?? "-")\($0.utf8.count)" }
+                }
+                #expect(try await pages(nil) == ["1400000", "2400000", "-0", "4400000", "6400000", "72000000"])
+                #expect(try await pages(2...6) == ["2400000", "-0", "4400000", "6400000"])
+                #expect(try await pages(7...7) == ["72000000"])
+            }
+        }
+    }
+
     @Test func `a call that finds no gateway is made again until there is one`() async throws {
         try await AppWorld.with { world in
             let calls = world.calls("anna", attempts: 1000)

@@ -205,6 +205,50 @@ import Testing
         }
     }
 
+    @Test func `more than the gateway takes at once is told in parts, after the pauses that it asks for`() async throws
+    {
+        try await AppWorld.with(rates: "operations=200:520,address=100000:100000") { world in
+            let pauses = Locked<[Duration]>([])
+            let calls = world.calls("anna", asked: { pause in pauses.withLock { $0.append(pause) } })
+            try await world.withQueue("anna", calls) { _, queue, _ in
+                for _ in 0..<700 {
+                    try await queue.add(QueuedOperation("mood_log", ["person": "anna", "color": "calm"]))
+                }
+                let running = Task { try await queue.run() }
+                try await world.serving {
+                    try await eventually("all of them are told") { await queue.pending.isEmpty }
+                }
+                running.cancel()
+                _ = try? await running.value
+                #expect(try await world.owner.int("select count(*) from millrace.sync_done") == 700)
+                // Its own pauses are no longer than a twentieth of a second.
+                #expect(pauses.value.contains { $0 >= .seconds(1) }, "\(pauses.value)")
+            }
+        }
+    }
+
+    @Test func `a check-in is told although there is no room for what waits with it`() async throws {
+        // So slow that nothing comes back while a busy machine runs this.
+        try await AppWorld.with(rates: "operations=0.001:160,address=100000:100000") { world in
+            try await arm(world)
+            try await world.withQueue("anna") { anna, queue, _ in
+                func log(_ count: Int) async throws {
+                    for _ in 0..<count {
+                        try await queue.add(QueuedOperation("mood_log", ["person": "anna", "color": "calm"]))
+                    }
+                }
+                try await log(150)
+                #expect(try await world.drain(queue).ended == 150)
+                try await log(60)
+                #expect(try await anna.checkIns.checkIn().isQueued)
+                let error = try await failure(as: AppError.self) { _ = try await world.drain(queue) }
+                #expect(error?.errorClass == .throttled && error?.retryAfter != nil, "\(String(describing: error))")
+                #expect(await queue.pending.count == 60)
+                #expect(try await world.owner.int("select count(*) from millrace.sync_done where op = 'check_in'") == 1)
+            }
+        }
+    }
+
     @Test func `a directory of another person is refused`() async throws {
         try await AppWorld.with { world in
             try await world.withQueue("anna") { _, queue, directory in

@@ -33,6 +33,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.quest_actor(ai_own.actor, caller => ai_own.caller);
     last bigint;
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(ai_own.page);
     if ai_own.after is not null then
@@ -41,9 +43,15 @@ begin
             perform millrace.refuse('there is no such question', 'after', null, 'P0002', 'not_found');
         end if;
     end if;
-    return query
+    for id, purpose, status, answer, reason, asked_at, ended_at in
         select q.id, q.purpose, q.status, q.answer, q.reason, q.asked_at, q.ended_at from millrace.ai_question q
-         where q.actor = me and q.room is distinct from 'chat' and millrace.ai_is_of_tenant(q.tenant, caller => ai_own.caller) and (last is null or q.seq < last) order by q.seq desc limit ai_own.page;
+         where q.actor = me and q.room is distinct from 'chat' and millrace.ai_is_of_tenant(q.tenant, caller => ai_own.caller) and (last is null or q.seq < last) order by q.seq desc limit ai_own.page
+    loop
+        size := octet_length(row(id, purpose, status, answer, reason, asked_at, ended_at)::text);
+        exit when not millrace.page_takes('ai_own', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- For operators: questions without what was asked and answered.

@@ -76,15 +76,18 @@ begin
     end if;
 end $$;
 
--- The analyses of a document, or of those of a lesson, as far as the actor sees them: the newest of each.
+-- The analyses of a document, or of those of a lesson, as far as the actor sees them: the newest of each. `after` is the document of the last row.
 create or replace function millrace.document_analysis(
-    id uuid default null, lesson_id text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user
+    id uuid default null, lesson_id text default null, page int default 50, actor text default null, after uuid default null, caller millrace.caller_name default current_user
 ) returns table (document uuid, title text, status text, reason text, summary text, key_points jsonb, questions jsonb, at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     me text := millrace.document_actor(document_analysis.actor, caller => document_analysis.caller);
     d millrace.document;
+    behind bigint;
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(document_analysis.page);
     if (document_analysis.id is null) = (document_analysis.lesson_id is null) then
@@ -93,11 +96,24 @@ begin
     if document_analysis.id is not null then
         d := millrace.document_must_see(document_analysis.id, document_analysis.actor, caller => document_analysis.caller);
     end if;
-    return query
+    if document_analysis.after is not null then
+        select x.seq into behind from millrace.document x where x.id = document_analysis.after and x.lesson_id = document_analysis.lesson_id;
+        if not found then
+            perform millrace.refuse('there is no such document in this lesson', 'after', null, 'P0002', 'not_found');
+        end if;
+    end if;
+    for document, title, status, reason, summary, key_points, questions, at in
         select x.id, x.title, a.status, a.reason, a.answer ->> 'summary', a.answer -> 'key_points', a.answer -> 'questions', coalesce(a.ended_at, a.asked_at)
           from millrace.document x
          cross join lateral (select q.* from millrace.ai_question q where q.room = 'documents' and q.ref = x.id order by q.seq desc limit 1) a
          where x.status <> 'deleted' and case when d.id is not null then x.id = d.id
                else x.lesson_id = document_analysis.lesson_id and millrace.document_sees(x, me, caller => document_analysis.caller) end
-         order by x.seq desc limit document_analysis.page;
+           and (behind is null or x.seq < behind)
+         order by x.seq desc limit document_analysis.page
+    loop
+        size := octet_length(row(document, title, status, reason, summary, key_points, questions, at)::text);
+        exit when not millrace.page_takes('document_analysis', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;

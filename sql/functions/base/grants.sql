@@ -17,7 +17,7 @@ declare
         'failure_groups', 'failure_group', 'failure_group_jobs', 'schedules_shown', 'schedule_fires', 'provider_workers', 'latency_quantile', 'flag_list', 'approvals_shown', 'approval_shown',
         'mail_state', 'mail_list', 'mail_shown', 'template_source', 'template_built_in', 'template_history', 'quest_state', 'quest_waves', 'document_state', 'documents_shown', 'document_shown',
         'check_in_state', 'alarms_shown', 'check_ins_due', 'notice_state', 'notice_list', 'webhook_state', 'versions_seen', 'versions_compare', 'changes', 'versions', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage',
-        'sample_at', 'fleet_events', 'operation_preview', 'operation', 'operation_list', 'operation_items', 'audit_list', 'gateways_shown'];
+        'sample_at', 'fleet_events', 'operation_preview', 'operation', 'operation_list', 'operation_items', 'audit_list', 'gateways_shown', 'console_sign_out', 'console_signed_out'];
     doors_operator text[] := doors_viewer || array['signal', 'versions_promote', 'versions_drain', 'versions_rollback', 'versions_release', 'fork', 'fork_preview', 'signal_job', 'job_of_key', 'published', 'state_value', 'approval_list', 'approval_answer', 'approval_link', 'right_staff', 'right_operate', 'cancel', 'retry', 'retry_fresh', 'reschedule', 'job_priority', 'jobs_do', 'flow_cancel', 'flow_retry', 'flow_ids', 'pause', 'resume', 'limit_set',
         'schedule_pause', 'schedule_resume', 'schedule_run', 'provider_force', 'flag_set', 'mail_resolve', 'mail_cancel', 'mail_story', 'mail_suppress', 'document_retry', 'document_story', 'document_contents',
         'document_output_of', 'check_in_resolve', 'watch_contacts', 'notice_story', 'notice_cancel', 'webhook_enable', 'webhook_redeliver', 'job', 'job_list', 'logs', 'steps', 'redact', 'redact_text', 'kind_fields_set',
@@ -75,7 +75,7 @@ declare
         'quest_audit', 'quest_repair', 'quota_set', 'subscription_plan_set', 'subscription_plan_remove', 'document_default_set', 'document_defaults',
         'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver',
         'operation_preview', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation', 'operation_list', 'operation_items',
-        'job_priority', 'audit_list', 'audit_keep', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage', 'sample_at', 'fleet_events', 'versions_seen', 'versions_compare', 'changes', 'versions_promote', 'versions_drain', 'versions_rollback', 'versions_release'];
+        'job_priority', 'audit_list', 'audit_keep', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage', 'sample_at', 'fleet_events', 'versions_seen', 'versions_compare', 'changes', 'versions_promote', 'versions_drain', 'versions_rollback', 'versions_release', 'console_sign_out', 'console_signed_out'];
 begin
     -- No call is worth compiling its plan, and a plan that was told to avoid something has a cost that asks for it. Here for all doors at once, because
     -- one that is forgotten takes seconds where others take milliseconds.

@@ -117,3 +117,56 @@ return (select b.most::int from millrace.counted_bounds() b where b.bound = what
 create or replace function millrace.true_bytes(value jsonb) returns bigint
 language sql stable parallel safe
 return case when pg_catalog.pg_column_compression(value) is null then pg_catalog.pg_column_size(value) else pg_catalog.octet_length(value::pg_catalog.text) end;
+
+-- How many bytes clients' lists answer with. cut: a page ends before it would take more, with one row at least, and the rest is on the next;
+-- what is not cut cannot take more, because its rows are few and small.
+create or replace function millrace.answer_bounds() returns table (door text, most bigint, is_cut boolean)
+language sql immutable parallel safe
+begin atomic
+    select v.door, v.most, v.is_cut
+      from (values
+        ('ai_own', 1048576::bigint, true),
+        ('cards', 1048576, true),
+        ('chat_messages', 1048576, true),
+        ('chat_search', 1048576, true),
+        ('chat_threads', 1048576, true),
+        ('document_analysis', 1048576, true),
+        ('document_list', 1048576, true),
+        ('document_search', 1048576, true),
+        ('document_text', 1048576, true),                  -- of several pages: more is refused, for it is one text
+        ('hobbies', 1048576, true),
+        ('lesson_list', 1048576, true),
+        ('own_jobs', 1048576, true),
+        ('published', 1048576, true),
+        ('quest_history', 1048576, true),
+        ('ai_answer', 262144, false),                      -- one row each, from here on
+        ('chat_upload', 16384, false),
+        ('document', 16384, false),
+        ('document_upload', 16384, false),
+        ('feed_position', 16384, false),
+        ('job', 8388608, false),
+        ('mail_message', 65536, false),
+        ('media', 65536, false),
+        ('state_value', 2097152, false),
+        ('lesson', 524288, false),                         -- of twenty tenants
+        ('chat_status', 262144, false),                    -- the members of a thread
+        ('document_delete', 16384, false),                 -- for each that was named
+        ('lesson_delete', 16384, false),
+        ('enqueue_many', 8388608, false),
+        ('sync_push', 4194304, false),
+        ('sync_push_text', 4194304, false),
+        ('sync_devices', 65536, false),                    -- twenty
+        ('hobby_presets', 65536, false),
+        ('flow_tree', 2097152, false),                     -- two thousand jobs, without their arguments
+        ('moods', 1048576, false),                         -- 500 of them, and so on
+        ('family_invitations', 1048576, false),
+        ('document_feed', 4194304, false),                 -- changes have ids, states and times
+        ('feed_mine', 4194304, false),
+        ('sync_pull', 4194304, false)
+      ) v(door, most, is_cut);
+end;
+
+-- Whether a page that has taken some bytes takes a row of this size, too.
+create or replace function millrace.page_takes(the_door text, taken bigint, size bigint) returns boolean
+language sql immutable parallel safe
+return taken = 0 or taken + size <= (select b.most from millrace.answer_bounds() b where b.door = the_door);

@@ -331,6 +331,9 @@ declare
     m millrace.chat_member := millrace.chat_seen(chat_messages.thread, me);
     behind bigint := millrace.after_number(chat_messages.after);
     shown bigint[];
+    delivered bigint;
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(chat_messages.page);
     if m.person is null then
@@ -343,13 +346,18 @@ begin
         shown := array(select x.n from millrace.chat_message x
                         where x.thread = m.thread and x.n >= m.since_n and (behind is null or x.n < behind) order by x.n desc limit chat_messages.page);
     end if;
-    update millrace.chat_member x set delivered_n = greatest(x.delivered_n, d.n)
-      from (select max(n) as n from unnest(shown) n) d
-     where x.thread = m.thread and x.person = me and x.delivered_n < d.n;
-    return query
+    for id, n, sender, name, text, attachments, at, received_at, deleted, status in
         select x.id, x.n, x.sender, millrace.display_name(x.sender), x.text, millrace.chat_attachments_of(x.id), x.at, x.received_at, x.deleted_at is not null,
                case when x.sender = me then millrace.chat_status_of(x.thread, x.n, me) end
-          from unnest(shown) with ordinality s(n, o) join millrace.chat_message x on x.thread = m.thread and x.n = s.n order by s.o;
+          from unnest(shown) with ordinality s(n, o) join millrace.chat_message x on x.thread = m.thread and x.n = s.n order by s.o
+    loop
+        size := octet_length(row(id, n, sender, name, text, attachments, at, received_at, deleted, status)::text);
+        exit when not millrace.page_takes('chat_messages', taken, size);
+        taken := taken + size;
+        delivered := greatest(delivered, n);
+        return next;
+    end loop;
+    update millrace.chat_member x set delivered_n = delivered where x.thread = m.thread and x.person = me and x.delivered_n < delivered;
 end $$;
 
 -- Of one's own message: how far each of the others has come with it.
@@ -414,13 +422,15 @@ declare
     me text := millrace.quest_actor(chat_search.actor, caller => chat_search.caller);
     behind bigint := millrace.after_number(chat_search.after);
     words tsquery;
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(chat_search.page);
     if chat_search.query is null or length(chat_search.query) not between 1 and millrace.most('query') then
         perform millrace.refuse('the query is empty or too long', 'query', 'Give 1 to 1000 characters.');
     end if;
     words := websearch_to_tsquery('simple', chat_search.query);
-    return query
+    for id, thread, n, sender, name, highlight, at, next in
         select x.id, x.thread, x.n, x.sender, millrace.display_name(x.sender),
                ts_headline('simple', x.text, words, 'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "'), x.at, x.seq::text
           from (select y.* from millrace.chat_member m
@@ -428,5 +438,11 @@ begin
                   join millrace.chat_message y on y.thread = m.thread and y.n >= m.since_n
                  where m.person = me and y.search @@ words and y.deleted_at is null and (behind is null or y.seq < behind)
                  order by y.seq desc limit chat_search.page) x
-         order by x.seq desc;
+         order by x.seq desc limit chat_search.page               -- with a limit no headline is made before it is wanted
+    loop
+        size := octet_length(row(id, thread, n, sender, name, highlight, at, next)::text);
+        exit when not millrace.page_takes('chat_search', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;

@@ -115,16 +115,24 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.quest_actor(chat_threads.actor, caller => chat_threads.caller);
     behind bigint := millrace.after_number(chat_threads.after);
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(chat_threads.page);
-    return query
+    for id, family, title, members, unread, read_n, last_n, last_at, created_at, next in
         select t.id, t.family, t.title,
                (select jsonb_agg(jsonb_build_object('person', o.person, 'name', millrace.display_name(o.person), 'read_n', o.read_n, 'delivered_n', o.delivered_n) order by o.person)
                   from millrace.chat_member o where o.thread = t.id),
                m.unread, m.read_n, t.last_n, t.last_at, t.created_at, t.last_seq::text
           from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread
          where m.person = me and t.closed_at is null and (behind is null or t.last_seq < behind)
-         order by t.last_seq desc limit chat_threads.page;
+         order by t.last_seq desc limit chat_threads.page
+    loop
+        size := octet_length(row(id, family, title, members, unread, read_n, last_n, last_at, created_at, next)::text);
+        exit when not millrace.page_takes('chat_threads', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- All unread messages of the person.

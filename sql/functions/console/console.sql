@@ -73,9 +73,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
      group by 1, 2 order by 1, 2 limit 100
 $$;
 
--- Alarms, the newest first; the open ones before all others.
+-- Alarms, the newest first; the open ones before all others. It reads the view with the caller's rights, so the view decides who reads the note.
 create or replace function millrace.alarms_shown(page int default 50) returns setof millrace.alarms
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     (select a.* from millrace.alarms a where a.state <> 'resolved' order by a.raised_at desc limit page)
     union all
     (select a.* from millrace.alarms a where a.state = 'resolved' order by a.raised_at desc limit page)
@@ -118,4 +118,29 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
                    'period_end', e.facts -> 'period_end', 'renews', e.facts -> 'renews') order by e.at desc, e.rank desc, e.id desc)
           from (select * from millrace.subscription_event y where y.subscription = s.id order by y.at desc, y.rank desc, y.id desc limit 200) e), '[]'))
       from millrace.subscription s where s.id = the_id
+$$;
+
+-- Somebody has signed out of a console: the cookie of that session is worth nothing more, at every console of this database.
+create or replace function millrace.console_sign_out(session bytea, until timestamptz) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+    if console_sign_out.session is null or octet_length(console_sign_out.session) <> 32 then
+        perform millrace.refuse('a session is named by 32 bytes', 'session', 'The console names it.');
+    end if;
+    if console_sign_out.until is null or console_sign_out.until > now() + interval '1 day' then
+        perform millrace.refuse('a session does not last that long', 'until', 'Give when its cookie ends, at most a day ahead.');
+    end if;
+    delete from millrace.console_signed_out o
+     where o.session = any (array(select x.session from millrace.console_signed_out x where x.until < now() order by x.until limit 100 for update skip locked));
+    if (select count(*) from (select from millrace.console_signed_out limit 100000) x) = 100000 then
+        perform millrace.refuse('100000 sessions have been signed out of within a day', 'session', 'Wait until some of them would have ended.', '53400', 'too_large');
+    end if;
+    insert into millrace.console_signed_out (session, until) values (console_sign_out.session, console_sign_out.until) on conflict do nothing;
+    return found;
+end $$;
+
+create or replace function millrace.console_signed_out(session bytea) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select exists (select from millrace.console_signed_out o where o.session = console_signed_out.session)
 $$;

@@ -29,6 +29,9 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.document_actor(document_list.actor, caller => document_list.caller);
     last_seq bigint;
+    shown millrace.documents;
+    size bigint;
+    taken bigint := 0;
 begin
     if document_list.page is null or document_list.page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 documents', 'page');
@@ -39,13 +42,19 @@ begin
             perform millrace.refuse(format('there is no document %s', left(document_list.after, 60)), 'after', null, 'P0002', 'not_found');
         end if;
     end if;
-    return query
+    for shown in
         select v.* from millrace.document d join millrace.documents v on v.id = d.id
          where (document_list.status is null or d.status = document_list.status) and (document_list.lesson_id is null or d.lesson_id = document_list.lesson_id)
            and (document_list.tenant is null or d.tenant = document_list.tenant) and (document_list.since is null or d.created_at >= document_list.since)
            and (document_list.parent is null or d.parent = document_list.parent)
            and (last_seq is null or d.seq < last_seq) and millrace.document_sees(d, me, caller => document_list.caller)
-         order by d.seq desc limit document_list.page;
+         order by d.seq desc limit document_list.page
+    loop
+        size := octet_length(shown::text);
+        exit when not millrace.page_takes('document_list', taken, size);
+        taken := taken + size;
+        return next shown;
+    end loop;
 end $$;
 
 -- All that is known of a document, as `documents show` prints it.
@@ -113,22 +122,27 @@ begin
             else '' end end, valid, 'document:' || d.id || case kind when 'original' then '' else ':' || kind end);
 end $$;
 
--- The pages that have been read so far, from first to last, with a form feed between them. At most 100 MB.
+-- The pages that have been read so far, from first to last, with a form feed between them. At most 1 MiB, or a single page; staff gets 100 MB.
 create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null, caller millrace.caller_name default current_user) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     me text := millrace.document_actor(document_text.actor, document_text.caller);
     d millrace.document;
+    most bigint := case when millrace.is_staff(document_text.caller) then 100000000 else (select b.most from millrace.answer_bounds() b where b.door = 'document_text') end;
     total bigint;
+    fits int;
+    pages int;
 begin
     select * into d from millrace.document x where x.id = document_text.id;
     if not found or not millrace.document_sees(d, me, document_text.caller) then
         perform millrace.refuse(format('there is no document %s', document_text.id), 'id', null, 'P0002', 'not_found');
     end if;
-    select sum(octet_length(c.text)) into total from millrace.document_content c
-     where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last);
-    if total > 100000000 then
-        perform millrace.refuse('the text takes more than 100 MB', 'last', 'Ask for fewer pages.', '53400', 'too_large');
+    select max(x.total), max(x.page) filter (where x.total <= most), count(*) into total, fits, pages
+      from (select c.page, sum(octet_length(c.text)) over (order by c.page) as total from millrace.document_content c
+             where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last)) x;
+    if total > most and pages > 1 then
+        perform millrace.refuse(format('the text of these %s pages takes %s bytes, more than the %s allowed', pages, total, most), 'last',
+            format('Ask for it in parts, the first of them to page %s.', coalesce(fits, coalesce(document_text.first, 1))), '53400', 'too_large');
     end if;
     return (select string_agg(c.text, chr(12) order by c.page) from millrace.document_content c
              where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last));
@@ -159,6 +173,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.document_actor(document_search.actor, caller => document_search.caller);
     place text[] := regexp_match(document_search.after, E'^(\\d{1,18})/(\\d{1,9})$');
+    size bigint;
+    taken bigint := 0;
 begin
     if document_search.page is null or document_search.page not between 1 and millrace.most('page') then
         perform millrace.refuse('a page has 1 to 500 results', 'page');
@@ -169,7 +185,7 @@ begin
     if document_search.after is not null and place is null then
         perform millrace.refuse('after is malformed', 'after', 'Give the next of the last row.');
     end if;
-    return query
+    for document, number, title, lesson_id, highlight, next in
         with found as materialized (
             select c.document, c.page, c.config, d.seq, d.title, d.lesson_id, d.tenant, d.caller, d.owner, d
               from millrace.document_content c join millrace.document d on d.id = c.document
@@ -185,7 +201,13 @@ begin
                    'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "'),
                s.seq || '/' || s.page
           from shown s join millrace.document_content c on c.document = s.document and c.page = s.page
-         order by s.seq desc, s.page;
+         order by s.seq desc, s.page limit document_search.page   -- with a limit no headline is made before it is wanted
+    loop
+        size := octet_length(row(document, number, title, lesson_id, highlight, next)::text);
+        exit when not millrace.page_takes('document_search', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- As with events: readers number what was committed, one reader at a time.

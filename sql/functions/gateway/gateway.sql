@@ -66,10 +66,11 @@ begin
 end $$;
 
 -- Before a call that has an Idempotency-Key, in its transaction. is_new: go on, and end with gateway_end. Otherwise this is the answer that
--- was given: to this person, in this tenant. A second one at the same time waits until the first has committed, or takes its place if it has not.
+-- was given: to this person, in this tenant. A second one at the same time waits a moment until the first has committed, or takes its place if it
+-- has not. It holds a connection meanwhile, so after three seconds it is refused with 55P03, and comes again.
 create or replace function millrace.gateway_begin(key text, request bytea, caller millrace.caller_name default current_user)
 returns table (is_new boolean, status int, answer jsonb)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set lock_timeout = '3s' as $$
 #variable_conflict use_column
 declare
     me text := millrace.sync_person(gateway_begin.caller);

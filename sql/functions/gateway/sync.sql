@@ -13,9 +13,10 @@ begin
     return me;
 end $$;
 
--- The person's row, locked, so that what its devices hand in comes one after the other. A push takes five seconds at most.
+-- The person's row, locked, so that what its devices hand in comes one after the other. A push takes five seconds at most; who waits holds a
+-- connection, so it does not wait that long, and comes again. A gateway lets a person's pushes come one after the other before.
 create or replace function millrace.sync_turn(me text) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '6s' as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set lock_timeout = '2s' as $$
 begin
     insert into millrace.sync_person as p (person, pushed_at) values (me, millrace.now())
         on conflict (person) do update set pushed_at = greatest(excluded.pushed_at, p.pushed_at);

@@ -191,14 +191,23 @@ declare
     me text := millrace.document_actor(lesson_list.actor, caller => lesson_list.caller);
     the_tenant text := millrace.tenant_of(lesson_list.tenant, lesson_list.caller);
     behind bigint := millrace.after_number(lesson_list.after);
+    shown millrace.lessons;
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(lesson_list.page);
-    return query
+    for shown in
         select v.* from (
             select l.place, l.id from millrace.lesson l
              where (behind is null or l.place < behind) and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => lesson_list.caller)
              order by l.place desc limit lesson_list.page) x
-        join millrace.lessons v on v.id = x.id and v.next = x.place::text order by x.place desc;
+        join millrace.lessons v on v.id = x.id and v.next = x.place::text order by x.place desc
+    loop
+        size := octet_length(shown::text);
+        exit when not millrace.page_takes('lesson_list', taken, size);
+        taken := taken + size;
+        return next shown;
+    end loop;
 end $$;
 
 -- A document is registered for a lesson before the lesson is deleted, or after: not in between. A part is made while the whole is locked, so

@@ -218,12 +218,14 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     since timestamptz := millrace.quest_sees_since(quest_history.actor, quest_history.person, caller => quest_history.caller);
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(quest_history.page);
     if of_kind not in ('share_hobby', 'daily_mood', 'family_chat') then
         perform millrace.refuse(format('the kind %L is unknown', left(of_kind, 60)), 'of_kind', 'Give share_hobby, daily_mood or family_chat, or null for all.');
     end if;
-    return query
+    for day, kind, title, state, completed, at, late, id, description in
         select q.day, i.kind, i.title, q.state, c.person is not null, c.at, coalesce(c.late, false), i.name, i.description
           from millrace.family_member m
           join millrace.family f on f.family = m.family
@@ -232,7 +234,13 @@ begin
           left join millrace.quest_completion c on c.family = q.family and c.day = q.day and c.person = m.person and c.undone_at is null
          where m.person = quest_history.person and (since = '-infinity' or q.day >= (since at time zone f.zone)::date)
            and (quest_history.after is null or q.day < millrace.quest_after_day(quest_history.after)) and (of_kind is null or i.kind = of_kind)
-         order by q.day desc limit quest_history.page;
+         order by q.day desc limit quest_history.page
+    loop
+        size := octet_length(row(day, kind, title, state, completed, at, late, id, description)::text);
+        exit when not millrace.page_takes('quest_history', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- One week of local dates, the one that `week` lies in: counted from the events each time, so that it cannot disagree with them.

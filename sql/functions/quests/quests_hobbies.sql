@@ -94,6 +94,8 @@ declare
     me text;
     last_id uuid := millrace.quest_after(hobbies.after);
     last_at timestamptz;
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(hobbies.page);
     if hobbies.family is null then
@@ -107,20 +109,32 @@ begin
         perform millrace.refuse('there is no such hobby', 'after', null, 'P0002', 'not_found');
     end if;
     if me is not null then
-        return query
+        for id, person, name, fact, at, seen_by in
             select h.id, h.person, h.name, h.fact, h.at, array(select v.person from millrace.hobby_view v where v.hobby = h.id order by v.at, v.person)
               from millrace.hobby h
              where h.person = me and (last_id is null or (h.at, h.id) < (last_at, last_id))
-             order by h.at desc, h.id desc limit hobbies.page;
+             order by h.at desc, h.id desc limit hobbies.page
+        loop
+            size := octet_length(row(id, person, name, fact, at, seen_by)::text);
+            exit when not millrace.page_takes('hobbies', taken, size);
+            taken := taken + size;
+            return next;
+        end loop;
         return;
     end if;
-    return query
+    for id, person, name, fact, at, seen_by in
         select h.id, h.person, h.name, s.fact, s.at,
                array(select v.person from millrace.hobby_view v join millrace.family_member m on m.person = v.person
                       where v.hobby = h.id and m.family = hobbies.family order by v.at, v.person)
           from millrace.hobby_share s join millrace.hobby h on h.id = s.hobby
          where s.family = hobbies.family and (last_id is null or (s.at, s.hobby) < (last_at, last_id))
-         order by s.at desc, s.hobby desc limit hobbies.page;
+         order by s.at desc, s.hobby desc limit hobbies.page
+    loop
+        size := octet_length(row(id, person, name, fact, at, seen_by)::text);
+        exit when not millrace.page_takes('hobbies', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- True the first time. One's own hobby is not news.
@@ -157,15 +171,23 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.quest_must_be_in(cards.actor, cards.family, caller => cards.caller);
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.quest_page(cards.page);
-    return query
+    for id, person, fact, at, answered, question in
         select c.id, h.person, c.fact, c.at, r.card is not null, c.question
           from millrace.card c
           join millrace.hobby h on h.id = c.hobby
           left join millrace.card_reply r on r.card = c.id and r.person = me
          where c.family = cards.family and (cards.after is null or c.id > millrace.quest_after(cards.after))
-         order by c.id limit cards.page;
+         order by c.id limit cards.page
+    loop
+        size := octet_length(row(id, person, fact, at, answered, question)::text);
+        exit when not millrace.page_takes('cards', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- Right is the name of the hobby, in any case. Points for an answer, right or wrong, and for the first one only.

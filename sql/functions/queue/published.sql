@@ -92,14 +92,23 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off as $$
+declare
+    size bigint;
+    taken bigint := 0;
 begin
     perform millrace.must_see(published.id, caller => published.caller);
     if published.page is null or published.page not between 1 and millrace.most('page') then
         perform millrace.refuse(format('page must be 1 to %s', millrace.most('page')), 'page');
     end if;
-    return query
-    select p.n, p.key, p.value, p.attempt::int, p.at from millrace.published p
-     where p.job = published.id and p.n > coalesce(published.after, 0) order by p.n limit published.page;
+    for n, key, value, attempt, at in
+        select p.n, p.key, p.value, p.attempt::int, p.at from millrace.published p
+         where p.job = published.id and p.n > coalesce(published.after, 0) order by p.n limit published.page
+    loop
+        size := octet_length(row(n, key, value, attempt, at)::text);
+        exit when not millrace.page_takes('published', taken, size);
+        taken := taken + size;
+        return next;
+    end loop;
 end $$;
 
 -- A job's state, and how many values it has published; no row: neither.

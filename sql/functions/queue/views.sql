@@ -175,6 +175,9 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     own text := millrace.caller_tenant(own_jobs.caller);
     one bigint;
+    shown millrace.jobs;
+    size bigint;
+    taken bigint := 0;
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
@@ -185,7 +188,14 @@ begin
            and millrace.is_within(j.tenant, own)
          order by j.id desc limit page
     loop
-        return query select * from millrace.job(one);
+        for shown in select * from millrace.job(one) loop
+            size := octet_length(shown::text);
+            if not millrace.page_takes('own_jobs', taken, size) then
+                return;                                   -- the rest is on the next page
+            end if;
+            taken := taken + size;
+            return next shown;
+        end loop;
     end loop;
 end $$;
 

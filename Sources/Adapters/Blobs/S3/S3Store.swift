@@ -10,7 +10,7 @@ package import Transfers
 /// As in a directory, a put registers in the database before its object goes to its place, and a sweep deletes object and row under the
 /// row's lock.
 package struct S3Store: BlobStore {
-    package let pool: Pool
+    package var pool: Pool
     private let bucket: S3Bucket
     private let folder: String
 

@@ -37,15 +37,18 @@ package struct ConsoleAccess: Sendable {
         case refused(ErrorAnswer)
     }
 
-    func decide(_ request: Request, at now: Date = Date()) -> Decision {
+    /// - Parameter address: where the visitor is.
+    func decide(_ request: Request, from address: String, at now: Date = Date()) -> Decision {
         if asksNobody {
             if let refusal = request.refusalUnlessLocal { return .refused(refusal) }
-            return .visitor(Visitor(name: "local", role: localRole))
+            return .visitor(Visitor(name: "local", role: localRole, holder: "local@\(address)"))
         }
         let bearer = request.headers["Authorization"].flatMap { given in
             given.prefix(7).lowercased() == "bearer " ? given.dropFirst(7) : nil
         }
-        if let token, let bearer, token.matches(bearer) { return .visitor(Visitor(name: "token", role: localRole)) }
+        if let token, let bearer, token.matches(bearer) {
+            return .visitor(Visitor(name: "token", role: localRole, holder: "token@\(address)"))
+        }
         switch proxy?.answer(to: { request.headers.all($0) }, at: now) ?? .none {
         case .visitor(let visitor): return .visitor(visitor)
         case .refused(let reason):
@@ -59,7 +62,9 @@ package struct ConsoleAccess: Sendable {
         if let text = SessionCookie.value(in: request.headers["Cookie"]),
             let content = cookies.content(of: text, at: now), stands(content)
         {
-            return .visitor(Visitor(name: content.name, role: content.role, hasSession: true))
+            let holder = content.mark == tokenMark ? "token@\(address)" : content.name
+            return .visitor(
+                Visitor(name: content.name, role: content.role, holder: holder, session: content.session))
         }
         guard hasForm else {
             return .refused(
@@ -110,7 +115,11 @@ extension Request {
                 .permission, "without a token or users only localhost is answered here", field: "Host",
                 hint: "set MILLRACE_TOKEN or MILLRACE_CONSOLE_USERS_FILE to be reached by another name")
         }
-        return refusalIfFromElsewhere
+        return ForwardingHeaders.refusal(
+            of: headers,
+            hint:
+                "set MILLRACE_TOKEN, MILLRACE_CONSOLE_USERS_FILE or MILLRACE_CONSOLE_JWT_KEY_FILE: behind a proxy people sign in"
+        ) ?? refusalIfFromElsewhere
     }
 
     fileprivate var refusalIfFromElsewhere: ErrorAnswer? {

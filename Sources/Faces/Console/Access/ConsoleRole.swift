@@ -22,6 +22,13 @@ package enum ConsoleRole: String, Sendable, CaseIterable, Comparable {
 struct Visitor: Sendable, Equatable {
     let name: String
     let role: ConsoleRole
+    /// Whose share of connections and live pages this is. Where several have one name, those of an address are one.
+    let holder: String
     /// Came with a session cookie of ours, which a form may end.
-    var hasSession = false
+    var session: ConsoleSession?
+
+    init(name: String, role: ConsoleRole, holder: String? = nil, session: ConsoleSession? = nil) {
+        (self.name, self.role, self.session) = (name, role, session)
+        self.holder = holder ?? name
+    }
 }

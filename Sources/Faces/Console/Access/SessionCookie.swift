@@ -1,7 +1,15 @@
 import FoundationEssentials
 import Signatures
 
-/// A signed cookie: who signed in, with which role, until when. Nothing is stored; every console with the same key opens it.
+/// One signing-in of somebody. The database knows it by its mark, once it is over.
+struct ConsoleSession: Sendable, Equatable {
+    let mark: [UInt8]
+    /// In seconds since 1970.
+    let until: Int
+}
+
+/// A signed cookie: who signed in, with which role, until when. Every console with the same key opens it; what is stored is only which sessions
+/// people have signed out of.
 struct SessionCookie: Sendable {
     static let name = "millrace_console"
     static let lasts = 12 * 3600
@@ -14,10 +22,22 @@ struct SessionCookie: Sendable {
         var until: Int
         /// Of the user's line, or of the token.
         var mark: String
+        /// Tells this session from every other.
+        var id = Content.newID()
+
+        var session: ConsoleSession {
+            ConsoleSession(
+                mark: HMAC.sha256(Array(id.utf8), key: Array("millrace console session 1".utf8)), until: until)
+        }
+
+        private static func newID() -> String {
+            Base64URL.encode((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+        }
     }
 
     func text(_ content: Content) -> String {
-        let plain = [content.name, content.role.rawValue, "\(content.until)", content.mark].joined(separator: "|")
+        let plain = [content.name, content.role.rawValue, "\(content.until)", content.mark, content.id]
+            .joined(separator: "|")
         let encoded = Base64URL.encode(Array(plain.utf8))
         return encoded + "." + Base64URL.encode(signature(of: encoded))
     }
@@ -30,10 +50,10 @@ struct SessionCookie: Sendable {
             let plain = String(validating: bytes, as: UTF8.self)
         else { return nil }
         let parts = plain.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 4, let role = ConsoleRole(rawValue: parts[1]), let until = Int(parts[2]),
+        guard parts.count == 5, let role = ConsoleRole(rawValue: parts[1]), let until = Int(parts[2]),
             Double(until) > now.timeIntervalSince1970
         else { return nil }
-        return Content(name: parts[0], role: role, until: until, mark: parts[3])
+        return Content(name: parts[0], role: role, until: until, mark: parts[3], id: parts[4])
     }
 
     private func signature(of encoded: String) -> [UInt8] {

@@ -38,29 +38,33 @@ extension ConsoleService {
         }
         if options.access.asksNobody { return Self.redirect(to: ConsoleLayout.base) }
         if let refusal = options.access.refusalFromElsewhere(request) { return errorPage(refusal, for: nil) }
-        guard await limit.begins(request.peer) else {
-            let answer = ErrorAnswer(
-                .throttled, "too many wrong tries", hint: "wait a minute", headers: [Header("Retry-After", "60")])
-            return errorPage(answer, for: nil)
-        }
         let access = options.access
-        let (name, secret) = (form["name"] ?? "", form["secret"] ?? "")
-        // Hashing takes a tenth of a second; it must not hold up others.
-        let cookie = await limit.turn {
-            await Thread.run(name: "console-sign-in") { access.signIn(name: name, secret: secret) }
+        let (name, secret) = (String((form["name"] ?? "").prefix(64)), form["secret"] ?? "")
+        let address = addresses.of(request)
+        let (user, place) = (name.isEmpty ? nil : name, AddressRange.client(address) ?? address)
+        guard await limit.begins(user, from: place) else { return errorPage(.tooManyTries, for: nil) }
+        let cookie: String?
+        do {
+            // Hashing takes a tenth of a second; it must not hold up others.
+            cookie = try await limit.turn {
+                await Thread.run(name: "console-sign-in") { access.signIn(name: name, secret: secret) }
+            }
+        } catch {
+            return errorPage(.tooManyTries, for: nil)
         }
         guard let cookie else {
-            log.warning("a sign-in to the console was refused", [("http.peer", request.peer)])
+            log.warning(
+                "a sign-in to the console was refused", [("http.peer", request.peer), ("http.client", address)])
             return await signInPage(request, wrong: true, status: 401)
         }
-        await limit.succeeded(request.peer)
+        await limit.succeeded(user, from: place)
         log.info("somebody signed in to the console", [("user", name.isEmpty ? "token" : String(name.prefix(64)))])
         return Self.redirect(
             to: Self.ownPath(form["to"]), cookie: Self.cookie(cookie, for: request, age: SessionCookie.lasts))
     }
 
     func signOut(_ request: Request) async throws -> Response {
-        guard case .success(let visitor) = admit(request) else {
+        guard case .success(let visitor) = await admit(request) else {
             return Self.redirect(to: "\(ConsoleLayout.base)/signin")
         }
         let form: [String: String]
@@ -71,6 +75,9 @@ extension ConsoleService {
         }
         if let refusal = options.access.refusal(of: form, from: request, by: visitor) {
             return errorPage(refusal, for: visitor)
+        }
+        if let session = visitor.session {
+            await ended.end(session, of: visitor, at: Int(Date().timeIntervalSince1970))
         }
         return Self.redirect(
             to: "\(ConsoleLayout.base)/signin", cookie: Self.cookie("", for: request, age: 0))
@@ -97,4 +104,9 @@ extension ConsoleService {
         }
         return Dictionary(pairs.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
+}
+
+extension ErrorAnswer {
+    fileprivate static let tooManyTries = ErrorAnswer(
+        .throttled, "too many wrong tries", hint: "wait a minute", headers: [Header("Retry-After", "60")])
 }

@@ -151,7 +151,7 @@ enum ActionWords {
 extension ConsoleService {
     func act(_ request: Request) async throws -> Response {
         let visitor: Visitor
-        switch admit(request) {
+        switch await admit(request) {
         case .failure(let refused): return refused.response
         case .success(let found): visitor = found
         }

@@ -48,7 +48,7 @@ struct ConsoleLayout: Sendable {
             "nav": visitor == nil ? .list([]) : .list(nav), "known": .bool(visitor != nil),
             "visitor": visitor.map { .string($0.name) } ?? .null,
             "role": visitor.map { .string($0.role.rawValue) } ?? .null,
-            "session": .bool(visitor?.hasSession ?? false), "token": .string(token),
+            "session": .bool(visitor?.session != nil), "token": .string(token),
             "live": content.live.map { .string($0) } ?? .null,
             "parts": .list(content.parts.map { $0.value(token: token, back: path) }),
         ])

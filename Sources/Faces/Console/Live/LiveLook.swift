@@ -27,6 +27,8 @@ actor LiveLook {
     /// How often the database was looked at; for tests.
     private(set) var looks = 0
     private var verdict: (said: ConsoleService.Verdict, at: ContinuousClock.Instant)?
+    /// However many pages ask for it, one reads it.
+    private var judging: Task<ConsoleService.Verdict, any Error>?
     private let started = Int(Date().timeIntervalSince1970)
     private var number = 0
     private var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
@@ -92,7 +94,13 @@ actor LiveLook {
     /// The verdict of the last few seconds, or a new one.
     func currentVerdict() async throws -> ConsoleService.Verdict {
         if let verdict, verdict.at.duration(to: .now) < Self.pause { return verdict.said }
-        let said = try await pool.withConnection { [judge] connection in try await judge(connection) }
+        if let judging { return try await judging.value }
+        let task = Task { [pool, judge] in  // it ends with the reading, also when the page that began it has gone
+            try await pool.withConnection { connection in try await judge(connection) }
+        }
+        judging = task
+        defer { judging = nil }
+        let said = try await task.value
         verdict = (said, .now)
         return said
     }

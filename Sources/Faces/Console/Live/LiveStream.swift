@@ -1,13 +1,22 @@
 import JSON
 import Listeners
 import Telemetry
+import Threads
 
 extension ConsoleService {
     /// Server-sent events: what has changed since the last look that this page has seen. Its id is epoch and number of the look; a page
     /// that comes back with an old one gets everything.
     func liveStream(_ request: Request) async -> Response {
-        guard case .success = admit(request) else {
+        guard case .visitor(let visitor) = decide(request), await !isOver(visitor) else {
             return ErrorAnswer(.authentication, "please sign in").response
+        }
+        let seat: Seat
+        do throws(Seats.Refusal) {
+            seat = try liveSeats.take(visitor.holder)
+        } catch {
+            return ErrorAnswer(
+                .throttled, "too many live pages are open", hint: "close some", headers: [Header("Retry-After", "30")]
+            ).response
         }
         let live = live
         let given = request.headers["Last-Event-ID"] ?? request.query("after") ?? ""
@@ -22,10 +31,13 @@ extension ConsoleService {
         return Response(
             headers: [Header("Content-Type", "text/event-stream"), Header("X-Accel-Buffering", "no")] + layout.headers,
             body: .stream { writer in
+                defer { seat.leave() }
                 await live.joined(watching: job)
                 do {
                     try await writer.write(Array("retry: 3000\n\n".utf8))
-                    try await Self.follow(live, from: after, epoch, job: job, shown: shown, writer)
+                    try await Self.follow(live, from: after, epoch, job: job, shown: shown, writer) {
+                        await isOver(visitor)
+                    }
                 } catch {
                     if !(error is CancellationError) {
                         log.info("a live page broke off", [("error", "\(error)")])
@@ -35,10 +47,21 @@ extension ConsoleService {
             })
     }
 
+    /// Without the database nothing is shown that would have to be kept from somebody, and pages wait for it to come back.
+    private func isOver(_ visitor: Visitor) async -> Bool {
+        guard let session = visitor.session else { return false }
+        do {
+            return try await ended.isOver(session, of: visitor, within: EndedSessions.livePatience)
+        } catch {
+            return false
+        }
+    }
+
     private static let longest = Duration.seconds(600)
 
     private static func follow(
-        _ live: LiveLook, from start: Int, _ epoch: Int, job: Int64?, shown state: String?, _ writer: BodyWriter
+        _ live: LiveLook, from start: Int, _ epoch: Int, job: Int64?, shown state: String?, _ writer: BodyWriter,
+        isOver: () async -> Bool
     ) async throws {
         var number = start
         var shown: [String: String] = [:]
@@ -46,7 +69,9 @@ extension ConsoleService {
         // Then the page comes again, and is admitted again: a session may have ended.
         let end = ContinuousClock.now + longest
         while !Task.isCancelled, ContinuousClock.now < end {
-            guard let look = await live.look(after: number, for: .seconds(15)) else {
+            let next = await live.look(after: number, for: .seconds(15))
+            if await isOver() { return }
+            guard let look = next else {
                 try await writer.write(Array(": alive\n\n".utf8))
                 continue
             }

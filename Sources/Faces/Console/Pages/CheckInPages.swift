@@ -82,6 +82,8 @@ enum CheckInPages {
                 ("Resolved", .time(alarm.text("resolved_at"))), ("Resolution", .text(alarm.text("resolution"))),
             ])
         ]
+        // What the person wrote; the database shows it to operators alone.
+        if let note = alarm.text("note") { parts.append(.code(title: "Note", text: note)) }
         if let problem = alarm.text("problem") { parts.append(.paragraph(problem, tone: "bad")) }
         if context.mayAct(), state != "resolved" {
             parts.append(

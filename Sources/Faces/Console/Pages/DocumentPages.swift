@@ -158,7 +158,7 @@ enum DocumentPages {
         let blob = try await context.json(
             "select to_jsonb(encode(blob, 'hex')) from millrace.document_output_of($1::text::uuid, 'preview')",
             [.text(id)])
-        guard let name = blob.plainText, let bytes = try await context.blobs?(name) else {
+        guard let name = blob.plainText, let bytes = try await context.blobs?(name, context.reader.share) else {
             throw ErrorAnswer(.notFound, "this document has no picture")
         }
         return Response(headers: [Header("Content-Type", "image/png")], body: .bytes(bytes))

@@ -3,11 +3,13 @@ import Faults
 package import JSON
 package import Listeners
 import Postgres
+import Threads
 
 /// Calls of the functions that apps may call: one, or several in one transaction.
 struct GatewayCalls: Sendable {
     let database: GatewayDatabase
     let catalogue: GatewayCatalogue
+    let turns: GatewayTurns
 
     /// The most calls of a batch.
     static let mostCalls = 50
@@ -22,15 +24,16 @@ struct GatewayCalls: Sendable {
     func call(_ call: GatewayCall) async throws -> Response {
         let name = call.request.parameter("function")
         let door = try await door(name)
-        let body = try await GatewayBody.read(call.request)
+        let body = try await call.body()
         let arguments = try GatewayBody.object(body)
+        try await call.charge(GatewayCost(operations: GatewayCost.operations(of: name, arguments)))
         let prepared = Prepared(
             function: name, arguments: arguments, statement: try GatewayValues.statement(door, arguments))
         return try await run([prepared], call, wholeBody: body) { $0.first ?? "null" }
     }
 
     func batch(_ call: GatewayCall) async throws -> Response {
-        let body = try await GatewayBody.read(call.request)
+        let body = try await call.body()
         let members = try GatewayBody.object(body)
         if let unknown = members.first(where: { $0.key != "calls" }) {
             throw GatewayProblem(
@@ -48,7 +51,11 @@ struct GatewayCalls: Sendable {
                 throw Self.problem(error, index)
             }
         }
-        try await call.charge(calls.count - 1, Dictionary(grouping: prepared, by: \.function).mapValues(\.count))
+        try await call.charge(
+            GatewayCost(
+                calls: calls.count - 1,
+                operations: prepared.reduce(0) { $0 + GatewayCost.operations(of: $1.function, $1.arguments) },
+                functions: Dictionary(grouping: prepared, by: \.function).mapValues(\.count)))
         return try await run(prepared, call, wholeBody: body) { "{\"results\":[\($0.joined(separator: ","))]}" }
     }
 
@@ -90,16 +97,23 @@ struct GatewayCalls: Sendable {
         answer: @escaping @Sendable ([String]) -> String
     ) async throws -> Response {
         let isBatch = call.request.path.hasSuffix("/batch")
-        let statements = calls.map(\.statement)
         do {
             guard let key = try IdempotencyKey.of(call.request) else {
-                let texts = try await database.run(statements, as: call.caller) { _, row throws(PostgresError) in
-                    row.optionalString(0) ?? "null"
+                return try await inTurn(calls, of: call.caller.subject) {
+                    let texts = try await database.run(calls.map(\.statement), as: call.caller) {
+                        _, row throws(PostgresError) in row.optionalString(0) ?? "null"
+                    }
+                    return Self.response(answer(texts.map { $0.first ?? "null" }))
                 }
-                return Self.response(answer(texts.map { $0.first ?? "null" }))
             }
             let digest = SHA256Digest.of(Array(call.request.path.utf8) + [0] + wholeBody)
-            let once = try await database.once(key, request: digest, statements, as: call.caller, answer: answer)
+            // A second one would wait in the database, with a connection, until the first has ended.
+            let once = try await turns.keys.withTurn(of: "\(call.caller.subject)\n\(key)") {
+                try await inTurn(calls, of: call.caller.subject) {
+                    try await database.once(
+                        key, request: digest, calls.map(\.statement), as: call.caller, answer: answer)
+                }
+            }
             var response = Self.response(once.body, status: once.status)
             if once.isReplayed { response.headers.append(Header("Idempotent-Replayed", "true")) }
             return response
@@ -113,6 +127,14 @@ struct GatewayCalls: Sendable {
             }
             throw problem
         }
+    }
+
+    /// Calls that the database does one after the other for a person wait for that here.
+    private func inTurn<Value: Sendable>(
+        _ calls: [Prepared], of person: String, _ body: () async throws -> Value
+    ) async throws -> Value {
+        guard calls.contains(where: { SyncRoutes.takeTurns.contains($0.function) }) else { return try await body() }
+        return try await turns.pushes.withTurn(of: person) { try await database.untilFree(body) }
     }
 
     private static func response(_ body: String, status: Int = 200) -> Response {

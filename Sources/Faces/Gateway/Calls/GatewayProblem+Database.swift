@@ -3,6 +3,7 @@ import FoundationEssentials
 package import JSON
 package import Listeners
 package import Postgres
+import Threads
 
 extension GatewayProblem {
     /// What any error means for the app. What only an operator should read stays out of it.
@@ -13,6 +14,7 @@ extension GatewayProblem {
         case let failed as FailedStatement: self.init(failed.error)
         case let error as PostgresError: self.init(error)
         case let problem as JSONProblem: self.init(problem)
+        case is PoolShareTaken, is Turns.Refusal: self = .crowded("calls of this person")
         case is CancellationError: self.init(.unavailable, "the request was cancelled")
         default: self = .internal(because: error)
         }

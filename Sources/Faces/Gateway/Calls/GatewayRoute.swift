@@ -6,8 +6,15 @@ package struct GatewayCall: Sendable {
     package let request: Request
     package let caller: GatewayCaller
     package let requestID: String
-    /// Takes tokens of the caller's bucket beyond the one that each request takes, and of functions that have buckets of their own.
-    package let charge: @Sendable (_ tokens: Int, _ functions: [String: Int]) async throws -> Void
+    /// Takes what a request costs beyond the one call that each takes.
+    package let charge: @Sendable (GatewayCost) async throws -> Void
+
+    /// The whole body, charged by its bytes before anything is done with it.
+    package func body() async throws -> [UInt8] {
+        let bytes = try await GatewayBody.read(request)
+        try await charge(GatewayCost(calls: GatewayCost.calls(ofBytes: bytes.count)))
+        return bytes
+    }
 }
 
 /// One path of the gateway, from which the listener's route and the entry of the OpenAPI document are made.

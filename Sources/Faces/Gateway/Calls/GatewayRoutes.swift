@@ -7,7 +7,7 @@ import Postgres
 extension GatewayService {
     /// All paths of the gateway. The listener's routes and the OpenAPI document are made from them.
     package var table: [GatewayRoute] {
-        calls + files + document + SyncRoutes(database: database).table + options.routes
+        calls + files + document + SyncRoutes(database: database, turns: options.turns).table + options.routes
     }
 
     private var calls: [GatewayRoute] {
@@ -15,7 +15,7 @@ extension GatewayService {
             "Idempotency-Key", .header,
             "1 to 128 printable characters. The same request with the same key is done once within a day.",
             schema: ["type": "string", "minLength": 1, "maxLength": 128])
-        let calls = GatewayCalls(database: database, catalogue: catalogue)
+        let calls = GatewayCalls(database: database, catalogue: catalogue, turns: options.turns)
         var call = GatewayRoute(
             .post, "/v1/rpc/{function}", "Calls a function",
             parameters: [GatewayRoute.Parameter("function", .path, "The function's name."), key],

@@ -8,6 +8,8 @@ import Telemetry
 /// How fast one may call. Nil: as fast as one likes.
 package struct GatewayRates: Sendable, Equatable {
     package var subject: GatewayRate? = GatewayRate(perSecond: 20, burst: 100)
+    /// Of a person: what pushes and long lists carry out. Two full pushes at once, so a phone that comes back after a week gets through.
+    package var operations: GatewayRate? = GatewayRate(perSecond: 20, burst: 1000)
     package var address: GatewayRate? = GatewayRate(perSecond: 200, burst: 1000)
     /// Of some functions, for each person.
     package var functions: [String: GatewayRate] = [:]
@@ -28,6 +30,8 @@ actor GatewayLimits {
     private let now: @Sendable () -> Duration
     private var leases = RateLeases()
     private var complained: Duration?
+    /// Buckets that are being asked, and those who wait for what comes of it.
+    private var asking: [String: [CheckedContinuation<Bool, Never>]] = [:]
 
     init(pool: Pool, log: Log, now: @escaping @Sendable () -> Duration) {
         self.pool = pool
@@ -46,17 +50,35 @@ actor GatewayLimits {
     func take(_ wants: [Want]) async throws -> [Header] {
         let wants = wants.filter { $0.tokens > 0 }
         // Others may use what was just asked for.
-        for _ in 0..<3 {
+        for _ in 0..<Self.mostLooks {
             switch leases.use(wants, at: now()) {
             case .granted(let left): return Self.headers(wants, left)
             case .refused(let want, let wait): throw Self.refusal(want, wait)
             case .asks(let refills):
                 // Without its table nobody is refused: a check-in must not fail for that.
-                guard await ask(refills) else { return [] }
+                guard await askOnce(refills) else { return [] }
             }
         }
         guard let want = wants.first else { return [] }
         throw Self.refusal(want, .seconds(1))
+    }
+
+    /// Takes tokens for what has been given already; those that are not there are owed, and the next calls pay them first.
+    func owe(_ wants: [Want]) {
+        for want in wants where want.tokens > 0 { leases.owe(want, at: now()) }
+    }
+
+    private static let mostLooks = 10
+
+    /// A bucket that is being asked already is not asked by a second connection: its row has one turn anyway. False: it cannot be asked.
+    private func askOnce(_ refills: [RateLeases.Refill]) async -> Bool {
+        if let busy = refills.first(where: { asking[$0.key] != nil }) {
+            return await withCheckedContinuation { asking[busy.key]?.append($0) }
+        }
+        for refill in refills { asking[refill.key] = [] }
+        let isTold = await ask(refills)
+        for waiter in refills.flatMap({ asking.removeValue(forKey: $0.key) ?? [] }) { waiter.resume(returning: isTold) }
+        return isTold
     }
 
     private func ask(_ refills: [RateLeases.Refill]) async -> Bool {

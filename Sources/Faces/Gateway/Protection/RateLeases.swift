@@ -40,6 +40,7 @@ struct RateLeases: Sendable {
     }
 
     private struct Lease: Sendable {
+        /// Below zero: they are owed.
         var tokens = 0
         /// Tokens are given up after this.
         var until = Duration.zero
@@ -52,18 +53,23 @@ struct RateLeases: Sendable {
 
     /// Tokens that were taken and not used are given up after this: then the fleet's sum holds.
     static let lifetime = Duration.seconds(10)
+    private static let longestWait = Duration.seconds(86_400)
 
     /// Uses the tokens of all, or of none.
     mutating func use(_ wants: [Want], at now: Duration) -> Decision {
         var asks: [Refill] = []
         for want in wants {
             let lease = leases[want.key] ?? Lease()
-            let there = lease.until > now ? lease.tokens : 0
+            let there = lease.until > now ? lease.tokens : min(lease.tokens, 0)
             if there >= want.tokens { continue }
-            if lease.emptyUntil > now { return .refused(want, wait: lease.emptyUntil - now) }
+            let missing = want.tokens - there
+            if lease.emptyUntil > now {
+                let rest = Duration.seconds(Double(missing - 1) / want.rate.perSecond)
+                return .refused(want, wait: min(lease.emptyUntil - now + rest, Self.longestWait))
+            }
             // A quarter of the bucket at once: then a few processes can share it.
-            let chunk = Int(min(20, want.rate.burst / 4))
-            asks.append(Refill(key: want.key, rate: want.rate, tokens: max(want.tokens - there, chunk, 1)))
+            let chunk = Int(min(max(20, want.rate.perSecond / 10), want.rate.burst / 4))
+            asks.append(Refill(key: want.key, rate: want.rate, tokens: max(missing, chunk, 1)))
         }
         guard asks.isEmpty else { return .asks(asks) }
         var left: [Int] = []
@@ -78,7 +84,7 @@ struct RateLeases: Sendable {
     /// - Parameter wait: how long until it has a token again, if it gave fewer than it was asked for.
     mutating func add(_ key: String, tokens: Int, wait: Duration, at now: Duration) {
         var lease = leases[key] ?? Lease()
-        if lease.until <= now { lease.tokens = 0 }
+        if lease.until <= now { lease.tokens = min(lease.tokens, 0) }
         lease.tokens += tokens
         lease.until = now + Self.lifetime
         lease.emptyUntil = now + wait
@@ -89,9 +95,18 @@ struct RateLeases: Sendable {
         }
     }
 
+    /// Notes that more was used than was asked for; at most a full bucket is owed.
+    mutating func owe(_ want: Want, at now: Duration) {
+        var lease = leases[want.key] ?? Lease()
+        if lease.until <= now { lease.tokens = min(lease.tokens, 0) }
+        lease.tokens = max(lease.tokens - want.tokens, -Int(want.rate.burst))
+        lease.until = max(lease.until, now + Self.lifetime)
+        leases[want.key] = lease
+    }
+
     /// Whether a bucket is known to be empty.
     func wait(for key: String, at now: Duration) -> Duration? {
-        guard let lease = leases[key], lease.emptyUntil > now, lease.until <= now || lease.tokens == 0 else {
+        guard let lease = leases[key], lease.emptyUntil > now, lease.until <= now || lease.tokens <= 0 else {
             return nil
         }
         return lease.emptyUntil - now

@@ -47,6 +47,8 @@ package actor FeedHub {
     let hearing: NotificationHub
     let store: FeedStore
     let log: Log
+    /// Open streams and long polls, from their request on.
+    nonisolated let seats: Seats
     /// Rung when there may be new entries, or somebody needs a look now.
     let bell = Signal()
 
@@ -55,7 +57,6 @@ package actor FeedHub {
     private var ring: FeedRing
     private var index = FeedIndex()
     private var readers: [Int: Reader] = [:]
-    private var perPerson: [String: Int] = [:]
     private var nextReader = 0
     private var turn = 0
     private var looksBegun = 0
@@ -79,6 +80,7 @@ package actor FeedHub {
         self.connecting = connecting
         self.hearing = hearing
         self.log = log
+        seats = Seats(inAll: options.streams, perName: options.perPerson)
         store = FeedStore(database: database)
         ring = FeedRing(from: 0, most: options.kept, mostBytes: options.keptBytes)
         hearing.heed(["millrace_feed"]) { [bell] news in
@@ -86,7 +88,7 @@ package actor FeedHub {
         }
     }
 
-    /// Open streams and long polls.
+    /// Open streams and long polls that have caught up.
     package var streams: Int { readers.count }
 
     /// Until cancelled; then all streams end.
@@ -110,21 +112,6 @@ package actor FeedHub {
 
 // For those who join.
 extension FeedHub {
-    /// Throws when too many are open.
-    func admit(_ person: String) throws(ErrorAnswer) {
-        guard perPerson[person, default: 0] < options.perPerson else {
-            throw ErrorAnswer(
-                .throttled, "\(options.perPerson) streams of this person are open on this gateway",
-                hint: "close streams that are not used; one stream of /v1/me/events brings all topics",
-                headers: [Header("Retry-After", "10")])
-        }
-        guard readers.count < options.streams else {
-            throw ErrorAnswer(
-                .unavailable, "\(options.streams) streams are open on this gateway",
-                headers: [Header("Retry-After", "10")])
-        }
-    }
-
     /// Whether everything after this is at hand.
     func reachesBack(to start: Int64) -> Bool { start >= ring.start }
 
@@ -153,7 +140,6 @@ extension FeedHub {
         nextReader += 1
         readers[nextReader] = Reader(
             reader: reader, filter: filter, position: max(start, position), expires: expires, until: until)
-        perPerson[filter.person, default: 0] += 1
         index.add(nextReader, filter)
         // The cursor may be asleep for long, because nobody read.
         if readers.count == 1 { bell.fire() }
@@ -165,8 +151,6 @@ extension FeedHub {
     func leave(_ number: Int) -> Int64? {
         guard let reader = readers.removeValue(forKey: number) else { return nil }
         index.remove(number, reader.filter)
-        let left = perPerson[reader.filter.person, default: 1] - 1
-        perPerson[reader.filter.person] = left > 0 ? left : nil
         return max(reader.position, position ?? 0)
     }
 

@@ -1,13 +1,22 @@
 import Listeners
 import Postgres
+import Threads
 
 /// The SQL of streams. What concerns a caller is asked as the caller; the cursor reads with the gateway's own login.
 struct FeedStore: Sendable {
     let database: GatewayDatabase
+    private let turns = Turns(atOnce: 1, waiting: 64, patience: Self.patience)
+    private let allTurns = Turns(atOnce: 4, waiting: .max, patience: Self.patience)
     /// Of a catch-up.
     static let page = 200
     /// Of the cursor.
     static let cursorPage = 1000
+    /// How long a catch-up waits for its turn: a person has one at a time, and all persons together have a few.
+    static let patience = Duration.seconds(60)
+
+    init(database: GatewayDatabase) {
+        self.database = database
+    }
 
     /// The last number given out, and the lowest position from which nothing is lost.
     struct Bounds: Sendable {
@@ -57,9 +66,12 @@ struct FeedStore: Sendable {
               from millrace.feed_mine($1, $2, $3) f order by f.seq
             """, [.int8(position), .texts(topics), .int4(Int32(Self.page))])
         let owner = FeedOwner(kind: .person, name: caller.subject)
-        let found = try await database.run([Self.bounds, rows], as: caller) {
-            index, row throws(PostgresError) -> Found in
-            index == 0 ? .bounds(try Self.bounds(row)) : .entry(try Self.entry(row, owner: owner, tenant: nil))
+        let found = try await turns.withTurn(of: caller.subject) {
+            try await allTurns.withTurn(of: "") {
+                try await database.run([Self.bounds, rows], as: caller) { index, row throws(PostgresError) -> Found in
+                    index == 0 ? .bounds(try Self.bounds(row)) : .entry(try Self.entry(row, owner: owner, tenant: nil))
+                }
+            }
         }
         var bounds = Bounds(newest: 0, oldest: 0)
         var entries: [FeedEntry] = []

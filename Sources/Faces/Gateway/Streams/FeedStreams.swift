@@ -1,6 +1,7 @@
 import FoundationEssentials
 import JSON
 package import Listeners
+import Threads
 
 /// Answers the paths of streams: as server-sent events, or as a long poll.
 package struct FeedStreams: Sendable {
@@ -19,17 +20,19 @@ package struct FeedStreams: Sendable {
     /// Everything that concerns the caller: `/v1/me/events`.
     package func mine(_ request: Request, as caller: GatewayCaller) async throws -> Response {
         let query = try StreamQuery(request)
-        return try await answer(request, query, try filter(caller, topics: query.topics), caller)
+        let seat = try hub.seats.streamSeat(of: caller.subject, "streams")
+        return try await answer(request, query, try filter(caller, topics: query.topics), caller, seat)
     }
 
     /// `/v1/documents/{id}/events`
     package func document(_ request: Request, as caller: GatewayCaller) async throws -> Response {
         let id = request.parameter("id").lowercased()
+        let query = try StreamQuery(request)
+        let seat = try hub.seats.streamSeat(of: caller.subject, "streams")
         guard UUID(uuidString: id) != nil, try await hub.store.sees(document: id, as: caller) else {
             throw ErrorAnswer(.notFound, "there is no such document", field: "id")
         }
-        return try await answer(
-            request, try StreamQuery(request), try filter(caller, topics: ["documents"], ref: id), caller)
+        return try await answer(request, query, try filter(caller, topics: ["documents"], ref: id), caller, seat)
     }
 
     /// `/v1/lessons/{id}/events`
@@ -39,7 +42,8 @@ package struct FeedStreams: Sendable {
             throw ErrorAnswer(.notFound, "there is no such lesson", field: "id")
         }
         let query = try StreamQuery(request)
-        return try await answer(request, query, try filter(caller, topics: query.topics, lesson: id), caller)
+        let seat = try hub.seats.streamSeat(of: caller.subject, "streams")
+        return try await answer(request, query, try filter(caller, topics: query.topics, lesson: id), caller, seat)
     }
 
     /// The tenant is found as `millrace.caller_tenant` finds it.
@@ -55,14 +59,19 @@ package struct FeedStreams: Sendable {
     }
 
     private func answer(
-        _ request: Request, _ query: StreamQuery, _ filter: FeedFilter, _ caller: GatewayCaller
+        _ request: Request, _ query: StreamQuery, _ filter: FeedFilter, _ caller: GatewayCaller, _ seat: Seat
     ) async throws -> Response {
-        try await hub.admit(caller.subject)
         let opening = try await opening(query, filter, caller)
-        if let wait = query.wait { return try await poll(request, opening, filter, caller, wait) }
+        if let wait = query.wait {
+            defer { seat.leave() }
+            return try await poll(request, opening, filter, caller, wait)
+        }
         return Response(
             headers: EventStream.headers,
-            body: .stream { writer in try await stream(opening, filter, caller, writer) })
+            body: .stream { writer in
+                defer { seat.leave() }
+                try await stream(opening, filter, caller, writer)
+            })
     }
 }
 

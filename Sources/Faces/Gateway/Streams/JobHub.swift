@@ -33,7 +33,6 @@ package actor JobHub {
     private struct Follower {
         let job: Int64
         let reader: any StreamReader
-        let person: String
         let expires: Date
         let until: ContinuousClock.Instant?
         /// The id of its last event.
@@ -43,6 +42,8 @@ package actor JobHub {
 
     private let pool: Pool
     private let log: Log
+    /// From the request on.
+    nonisolated let seats = Seats(inAll: JobHub.most, perName: JobHub.perPerson)
     private var followers: [Int: Follower] = [:]
     private var next = 0
     private let wanted = Signal()
@@ -51,6 +52,8 @@ package actor JobHub {
     static let pause = Duration.milliseconds(200)
     static let perPerson = 32
     static let most = 5000
+    /// As `jobs_followed` has it.
+    private static let mostOfLook = 1000
 
     /// - Parameter pool: of the gateway's own login.
     package init(pool: Pool, log: Log) {
@@ -69,8 +72,10 @@ package actor JobHub {
             }
             let began = ContinuousClock.now
             let ids = Array(Set(followers.values.map(\.job)))
-            let found = try await look(at: ids)
-            spread(found, asked: Set(ids))
+            for start in stride(from: 0, to: ids.count, by: Self.mostOfLook) {
+                let asked = Array(ids[start..<min(ids.count, start + Self.mostOfLook)])
+                spread(try await look(at: asked), asked: Set(asked))
+            }
             tick(.now, at: .now)
             loop.worked()
             try? await Task.sleep(until: began + Self.pause, clock: .continuous)
@@ -84,26 +89,18 @@ package actor JobHub {
         for follower in followers.values { follower.reader.end(.closing) }
     }
 
-    func admit(_ person: String) throws(ErrorAnswer) {
-        guard followers.values.count(where: { $0.person == person }) < Self.perPerson else {
-            throw ErrorAnswer(
-                .throttled, "\(Self.perPerson) jobs are followed by this person on this gateway",
-                headers: [Header("Retry-After", "10")])
-        }
-        guard followers.count < Self.most, !isOver else {
-            throw ErrorAnswer(
-                .unavailable, "no further jobs are followed on this gateway", headers: [Header("Retry-After", "10")])
-        }
-    }
-
     /// - Parameter position: the id of the last event that the reader has seen.
     func follow(
         _ job: Int64, _ reader: any StreamReader, from position: Int64, _ caller: GatewayCaller,
         until: ContinuousClock.Instant? = nil
     ) -> Int {
         next += 1
+        guard !isOver else {
+            reader.end(.closing)
+            return next
+        }
         followers[next] = Follower(
-            job: job, reader: reader, person: caller.subject, expires: caller.expires, until: until,
+            job: job, reader: reader, expires: caller.expires, until: until,
             position: position)
         wanted.fire()
         return next

@@ -1,4 +1,5 @@
 package import Listeners
+import Threads
 
 /// Answers `/v1/jobs/{id}/events`.
 package struct JobStreams: Sendable {
@@ -15,15 +16,16 @@ package struct JobStreams: Sendable {
     /// The job's state now, then each change, until it has ended.
     package func job(_ request: Request, as caller: GatewayCaller) async throws -> Response {
         let query = try StreamQuery(request)
+        let seat = try hub.seats.streamSeat(of: caller.subject, "streams of jobs")
         guard let id = Int64(request.parameter("id")), try await store.sees(job: id, as: caller) else {
             throw ErrorAnswer(.notFound, "there is no such job", field: "id")
         }
-        try await hub.admit(caller.subject)
         let since = query.since ?? 0
         guard let wait = query.wait else {
             return Response(
                 headers: EventStream.headers,
                 body: .stream { writer in
+                    defer { seat.leave() }
                     try await writer.write(StreamFrame.ready(at: since))
                     let stream = EventStream(writer, limits)
                     let number = await hub.follow(id, stream, from: since, caller)
@@ -31,6 +33,7 @@ package struct JobStreams: Sendable {
                     await hub.leave(number)
                 })
         }
+        defer { seat.leave() }
         let poll = LongPoll(request, most: 1)
         let number = await hub.follow(id, poll, from: since, caller, until: .now + wait)
         await poll.wait()

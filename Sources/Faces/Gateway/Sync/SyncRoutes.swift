@@ -2,18 +2,26 @@ import Faults
 import JSON
 import Listeners
 import Postgres
+import Threads
 
 /// The offline intake over HTTP. The doors decide; here are only its paths.
 package struct SyncRoutes: Sendable {
     let database: GatewayDatabase
+    let turns: GatewayTurns
 
-    package init(database: GatewayDatabase) {
-        self.database = database
+    package init(database: GatewayDatabase, turns: GatewayTurns) {
+        (self.database, self.turns) = (database, turns)
     }
+
+    /// Functions that take operations.
+    static let pushes: Set = ["sync_push", "sync_push_text"]
+    /// Functions that the database does one after the other for a person.
+    static let takeTurns = pushes.union(["sync_device_add"])
 
     /// What a push may take, as `sync_push` says itself, and a little around it.
     static let mostOfPush = (4 << 20) + 65_536
     static let mostEvents = 500
+    static let mostOperations = 500
 
     package var table: [GatewayRoute] { [push, pull, devices, add, remove] }
 
@@ -44,24 +52,39 @@ package struct SyncRoutes: Sendable {
                     ])
             ], limit: Self.mostOfPush
         ) { call in
-            let members = try GatewayBody.object(try await GatewayBody.read(call.request))
-            if let unknown = members.first(where: { $0.key != "device" && $0.key != "ops" }) {
-                throw GatewayProblem(
-                    .invalid, "a push has no member of that name", field: String(unknown.key.prefix(100)),
-                    hint: "it has device and ops")
+            let seat: Seat
+            do throws(Seats.Refusal) {
+                seat = try turns.pushBodies.take(call.caller.subject)
+            } catch {
+                throw GatewayProblem.crowded("pushes of this person")
             }
-            let body = JSONValue.object(members)
-            let device = try Self.device(body["device"])
-            // As text: an operation that jsonb cannot hold is refused alone, and holds nothing back.
-            return try await one(
-                Statement(
-                    """
-                    select jsonb_build_object('results', coalesce(jsonb_agg(
-                               jsonb_strip_nulls(to_jsonb(s) - 'result' - 'n') || case when s.result is null then '{}' else jsonb_build_object('result', s.result) end
-                               order by s.n), '[]'))::text
-                      from millrace.sync_push_text($1, $2) with ordinality s(id, outcome, class, field, message, hint, user_message, result, n)
-                    """, [.text(device), .text((body["ops"] ?? .null).compact)]), call)
+            defer { seat.leave() }
+            let bytes = try await call.body()
+            // What a device hands in is read when those before it are done, and not while they are.
+            return try await turns.pushes.withTurn(of: call.caller.subject) { try await take(bytes, call) }
         }
+    }
+
+    private func take(_ bytes: [UInt8], _ call: GatewayCall) async throws -> Response {
+        let members = try GatewayBody.object(bytes)
+        if let unknown = members.first(where: { $0.key != "device" && $0.key != "ops" }) {
+            throw GatewayProblem(
+                .invalid, "a push has no member of that name", field: String(unknown.key.prefix(100)),
+                hint: "it has device and ops")
+        }
+        let body = JSONValue.object(members)
+        let device = try Self.device(body["device"])
+        let operations = body["ops"] ?? .null
+        try await call.charge(GatewayCost(operations: GatewayCost.pushed(operations)))
+        // As text: an operation that jsonb cannot hold is refused alone, and holds nothing back.
+        let statement = Statement(
+            """
+            select jsonb_build_object('results', coalesce(jsonb_agg(
+                       jsonb_strip_nulls(to_jsonb(s) - 'result' - 'n') || case when s.result is null then '{}' else jsonb_build_object('result', s.result) end
+                       order by s.n), '[]'))::text
+              from millrace.sync_push_text($1, $2) with ordinality s(id, outcome, class, field, message, hint, user_message, result, n)
+            """, [.text(device), .text(operations.compact)])
+        return try await database.untilFree { try await one(statement, call) }
     }
 
     private var pull: GatewayRoute {
@@ -135,12 +158,14 @@ package struct SyncRoutes: Sendable {
                     schema: ["type": "object", "properties": ["token": ["type": "string"]]])
             ]
         ) { call in
-            let body = JSONValue.object(try GatewayBody.object(try await GatewayBody.read(call.request)))
+            let body = JSONValue.object(try GatewayBody.object(try await call.body()))
             let device = try Self.device(body["device"])
-            return try await one(
-                Statement(
-                    "select jsonb_build_object('token', millrace.sync_device_add($1, $2))::text",
-                    [.text(device), .text(body["name"]?.text)]), call)
+            let statement = Statement(
+                "select jsonb_build_object('token', millrace.sync_device_add($1, $2))::text",
+                [.text(device), .text(body["name"]?.text)])
+            return try await turns.pushes.withTurn(of: call.caller.subject) {
+                try await database.untilFree { try await one(statement, call) }
+            }
         }
     }
 

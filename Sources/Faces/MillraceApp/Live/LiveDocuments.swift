@@ -53,10 +53,35 @@ struct LiveDocuments: DocumentService {
     }
 
     func text(_ id: UUID, pages: ClosedRange<Int>?) async throws -> String {
-        let text: String? = try await calls.ask(
+        do {
+            return try await part(id, pages) ?? ""
+        } catch let error as AppError where error.errorClass == .too_large {
+            var all = pages
+            if all == nil { all = try await 1...max(1, document(id).pages ?? 1) }
+            guard let all, all.count > 1 else { throw error }
+            return try await parts(id, all) ?? ""
+        }
+    }
+
+    /// nil: none of these pages has been read.
+    private func part(_ id: UUID, _ pages: ClosedRange<Int>?) async throws -> String? {
+        try await calls.ask(
             "document_text",
             ["id": AppValue(id), "first": AppValue(pages?.lowerBound), "last": AppValue(pages?.upperBound)])
-        return text ?? ""
+    }
+
+    /// The gateway gives a long text in parts: each half is asked for, and halved again where it is still too long.
+    private func parts(_ id: UUID, _ pages: ClosedRange<Int>) async throws -> String? {
+        let middle = pages.lowerBound + (pages.count - 1) / 2
+        var found: [String] = []
+        for half in [pages.lowerBound...middle, middle + 1...pages.upperBound] {
+            do {
+                if let text = try await part(id, half) { found.append(text) }
+            } catch let error as AppError where error.errorClass == .too_large && half.count > 1 {
+                if let text = try await parts(id, half) { found.append(text) }
+            }
+        }
+        return found.isEmpty ? nil : found.joined(separator: "\u{0C}")
     }
 
     func link(_ id: UUID, _ kind: DocumentFileKind) async throws -> URL {

@@ -152,20 +152,23 @@ public actor OfflineQueue {
         return try await task.value
     }
 
-    /// Drains whenever something was added, and again after pauses that grow while that fails. Ends when it is cancelled.
+    /// Drains whenever something was added, and again after pauses that grow while that fails. A pause that the gateway asks for is kept. Ends
+    /// when it is cancelled.
     public func run() async throws {
         var failures = 0
         while true {
             try Task.checkCancellation()
+            var asked = Duration.zero
             do {
                 if waiting.isEmpty { await untilAdded() }
                 failures = try await drain().waiting == 0 ? 0 : failures + 1
-            } catch is AppError {
+            } catch let error as AppError {
                 failures += 1
+                asked = error.retryAfter ?? .zero
             }
             guard failures > 0 else { continue }
             let pauses = sync.calls.pauses
-            try await pauses.sleep(sync.calls.configuration.retry.spread(failures, random: pauses.random()))
+            try await pauses.sleep(max(asked, sync.calls.configuration.retry.spread(failures, random: pauses.random())))
         }
     }
 
@@ -195,6 +198,13 @@ public actor OfflineQueue {
             let answers: [SyncCalls.Answer]
             do {
                 answers = try await push(batch)
+            } catch let error as AppError where error.errorClass == .throttled && batch.contains(where: \.isUrgent) {
+                // There is no room for all of them now. A check-in does not wait for the others.
+                let urgent = batch.filter(\.isUrgent)
+                guard urgent.count < batch.count else { throw error }
+                let outcomes = Self.outcomes(of: urgent, try await push(urgent))
+                try await settle(outcomes)
+                throw error
             } catch let error as AppError where error.kind == .invalidInput && error.status != nil {
                 // One of them spoils the whole request: find it, so that it holds back no other.
                 if batch.count > 1 {

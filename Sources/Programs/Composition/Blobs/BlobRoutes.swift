@@ -11,20 +11,37 @@ package struct BlobRoutes: Sendable {
     package let store: any BlobStore
     /// The most bytes of a document: no link takes more.
     package let largest: Int
+    /// Who puts or gets: each address has a share of the store's connections.
+    let addresses: ClientAddress
     package let log: Log
 
-    package init(links: BlobLinks, store: any BlobStore, largest: Int, log: Log) {
+    package init(links: BlobLinks, store: any BlobStore, largest: Int, addresses: ClientAddress, log: Log) {
         self.links = links
         self.store = store
         self.largest = largest
+        self.addresses = addresses
         self.log = log
     }
 
     package var all: [Route] {
         [
-            Route(.put, "/v1/uploads/{token}", access: .verified, limit: largest) { try await put($0) },
-            Route(.get, "/v1/blobs/{token}", access: .verified) { try await get($0) },
+            Route(.put, "/v1/uploads/{token}", access: .verified, limit: largest) { request in
+                try await unlessCrowded { try await put(request) }
+            },
+            Route(.get, "/v1/blobs/{token}", access: .verified) { request in
+                try await unlessCrowded { try await get(request) }
+            },
         ]
+    }
+
+    private func unlessCrowded(_ body: () async throws -> Listeners.Response) async throws -> Listeners.Response {
+        do {
+            return try await body()
+        } catch is PoolShareTaken {
+            throw ErrorAnswer(
+                .throttled, "too many files of this address at once", hint: "try again in a moment",
+                headers: [Header("Retry-After", "1")])
+        }
     }
 
     /// SQL makes links with the same key, and none for more than a document may have.
@@ -36,6 +53,12 @@ package struct BlobRoutes: Sendable {
                 [.bytea(key), .text(links.publicURL), .int8(Int64(largest))]
             ) { _ throws(PostgresError) in true }
         }
+    }
+
+    private func store(for request: Listeners.Request) -> any BlobStore {
+        var store = store
+        store.pool = store.pool.share(of: addresses.of(request))
+        return store
     }
 
     private func put(_ request: Listeners.Request) async throws -> Listeners.Response {
@@ -55,6 +78,7 @@ package struct BlobRoutes: Sendable {
         guard wanted.size <= largest else {
             return Self.refusal(413, "too_large", "a document has at most \(largest) bytes")
         }
+        let store = store(for: request)
         let hold: UploadHold
         do {
             hold = try await UploadHold.reserve(wanted.id, expiry: wanted.expiry, pool: store.pool)
@@ -87,6 +111,7 @@ package struct BlobRoutes: Sendable {
         case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
         case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
         }
+        let store = store(for: request)
         guard try await holds(wanted), let blob = try await store.head(wanted.id) else {
             return Self.refusal(404, "not_found", "this content is gone")
         }
@@ -111,7 +136,7 @@ package struct BlobRoutes: Sendable {
             headers.append(
                 Header("Content-Range", "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(blob.size)"))
         }
-        let (part, store) = (range, store)
+        let part = range
         return Response(
             status: part == nil ? 200 : 206, headers: headers,
             body: .stream { writer in

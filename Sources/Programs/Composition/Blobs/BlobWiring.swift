@@ -10,10 +10,13 @@ package struct BlobWiring: Sendable {
     /// The most bytes of a document.
     package let largest: Int
     package let sweeps: Bool
+    let addresses: ClientAddress
     package let log: Log
 
-    package var routes: [Route] {
-        links.map { BlobRoutes(links: $0, store: store, largest: largest, log: log).all } ?? []
+    package var routes: [Route] { links.map { routes($0).all } ?? [] }
+
+    private func routes(_ links: BlobLinks) -> BlobRoutes {
+        BlobRoutes(links: links, store: store, largest: largest, addresses: addresses, log: log)
     }
 
     /// Until cancelled.
@@ -21,7 +24,7 @@ package struct BlobWiring: Sendable {
         if let links {
             // SQL makes links with the same key. When the database is away now, the next worker to start says it.
             do {
-                try await BlobRoutes(links: links, store: store, largest: largest, log: log).tellDatabase()
+                try await routes(links).tellDatabase()
             } catch {
                 log.warning("cannot tell the database how links are signed", [("error", "\(error)")])
             }
@@ -34,6 +37,7 @@ extension Composer {
     package func blobs(pool: Pool) -> BlobWiring {
         BlobWiring(
             store: settings.blobStore(pool: pool), links: settings.blobLinks,
-            largest: settings.largestDocument, sweeps: settings.isOn(.blobsSweep), log: log)
+            largest: settings.largestDocument, sweeps: settings.isOn(.blobsSweep),
+            addresses: ClientAddress(proxies: settings.addresses(.gatewayProxies)), log: log)
     }
 }

@@ -8,7 +8,7 @@ extension Setting {
         consoleOn, consoleListen, consoleUsers, consoleRole, consoleFrames, consoleKey, jwtSecret, jwtKey, jwtIssuer,
         jwtAudience,
         jwtHeader,
-        jwtClaim, jwtGroups,
+        jwtClaim, jwtGroups, consoleProxies,
     ]
 
     package static let consoleOn = Setting(
@@ -20,6 +20,9 @@ extension Setting {
             ListenAddress(text) != nil ? nil : "takes \(ListenAddress.expectation), not \(Secrets.quoted(text))"
         },
         fallback: "127.0.0.1:8480", valueName: "ADDRESS:PORT", help: "The address of a console without a worker.")
+    package static let consoleProxies = Setting(
+        "console-proxies", addressRanges, valueName: "ADDRESS,…",
+        help: "Proxies whose X-Forwarded-For says where a visitor signs in from, beside those on this machine.")
     package static let consoleUsers = Setting(
         "console-users",
         .custom(expects: "lines such as ada:operator:scrypt$…") { text in

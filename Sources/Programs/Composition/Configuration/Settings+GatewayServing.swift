@@ -23,12 +23,14 @@ extension Setting {
                     && origin.utf8.allSatisfy { (0x21...0x7E).contains($0) } && origin.filter { $0 == "/" }.count == 2
             } ? nil : "takes origins with commas between them, such as https://app.example.com, without a path"
         }, valueName: "ORIGIN,…", help: "Web pages of these origins may call the gateway; none if not given.")
+    /// Addresses and ranges of proxies.
+    static let addressRanges = ValueKind.custom(expects: "addresses such as 10.0.0.7 or 10.0.0.0/24") { text in
+        ListText.items(text).allSatisfy { AddressRange($0) != nil }
+            ? nil : "takes addresses and ranges with commas between them, such as 10.0.0.7 or 10.0.0.0/24"
+    }
     package static let gatewayProxies = Setting(
         "gateway-proxies",
-        .custom(expects: "addresses such as 10.0.0.7 or 10.0.0.0/24") { text in
-            ListText.items(text).allSatisfy { AddressRange($0) != nil }
-                ? nil : "takes addresses and ranges with commas between them, such as 10.0.0.7 or 10.0.0.0/24"
-        }, valueName: "ADDRESS,…",
+        addressRanges, valueName: "ADDRESS,…",
         help: "Proxies whose X-Forwarded-For is believed, beside those on this machine.")
     package static let gatewayRates = Setting(
         "gateway-rates",
@@ -36,8 +38,9 @@ extension Setting {
             Settings.gatewayRates(in: text) != nil
                 ? nil
                 : "takes names with calls a second and a burst, such as subject=20:100,address=200:1000,check_in=5:10"
-        }, fallback: "subject=20:100,address=200:1000", valueName: "WHAT=RATE:BURST,…",
-        help: "Calls a second, and how many at once: for each subject, each address, and for each subject by function."
+        }, fallback: "subject=20:100,operations=20:1000,address=200:1000", valueName: "WHAT=RATE:BURST,…",
+        help:
+            "Calls a second, and how many at once: for each subject, each address, for each subject by function; operations of pushes for each subject."
     )
     package static let gatewayPool = Setting(
         "gateway-pool", .integer(1...500), fallback: "16", valueName: "N",
@@ -50,7 +53,11 @@ extension Setting {
 extension Settings {
     package var servesApps: Bool { isOn(.gatewayOn) }
 
-    /// Names with a rate and a burst; nil: it is malformed.
+    func addresses(_ setting: Setting) -> [AddressRange] {
+        ListText.items(text(setting) ?? "").compactMap { AddressRange($0) }
+    }
+
+    /// Names with a rate and a burst; nil: it is malformed. What is not named has no limit, but operations: those have one from elsewhere.
     static func gatewayRates(in text: String) -> GatewayRates? {
         var rates = GatewayRates()
         (rates.subject, rates.address) = (nil, nil)
@@ -64,6 +71,7 @@ extension Settings {
             let rate = GatewayRate(perSecond: perSecond, burst: burst)
             switch halves[0] {
             case "subject": rates.subject = rate
+            case "operations": rates.operations = rate
             case "address": rates.address = rate
             default: rates.functions[halves[0]] = rate
             }

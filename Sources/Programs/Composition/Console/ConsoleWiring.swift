@@ -11,21 +11,27 @@ import Synchronization
 extension Composer {
     /// The console, with the access that the settings say.
     /// - Parameter keepsHouse: it runs without a worker beside it, and takes samples and steps bulk actions while none lives.
-    package func console(pool: Pool, version: String, keepsHouse: Bool) throws(Failure) -> ConsoleService {
+    package func console(
+        pool: Pool, version: String, keepsHouse: Bool, change: (inout ConsoleService.Options) -> Void = { _ in }
+    ) throws(Failure) -> ConsoleService {
         var options = ConsoleService.Options(
             access: consoleAccess(),
             roles: [.viewer: settings.viewerRole, .operator: settings.operatorRole, .admin: settings.adminRole],
             version: version)
         options.keepsHouse = keepsHouse
         if let frames = settings.text(.consoleFrames) { options.frameAncestors = frames }
-        let store = settings.blobStore(pool: pool)
-        options.blobs = { name in
+        options.proxies = settings.addresses(.consoleProxies)
+        let held = settings.blobStore(pool: pool)
+        options.blobs = { name, share in
             guard let id = BlobID(name) else { return nil }
+            var store = held
+            store.pool = share
             let bytes = Mutex<[UInt8]>([])
             try await store.read(id, range: 0..<Self.largestPicture) { chunk in bytes.withLock { $0 += chunk } }
             return bytes.withLock { $0 }
         }
         do {
+            change(&options)
             return try ConsoleService(options, pool: pool, log: log) { connection in
                 let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(2))
                 let findings = report.findings

@@ -16,10 +16,11 @@ package struct GatewayWiring: Sendable {
     let jobs: JobHub
     private let calls: Pool
     private let own: Pool
+    private let files: Pool
 
     fileprivate init(
         service: GatewayService, listener: Listener, access: GatewayAccess, feed: FeedHub, jobs: JobHub, calls: Pool,
-        own: Pool
+        own: Pool, files: Pool
     ) {
         self.service = service
         self.listener = listener
@@ -28,6 +29,7 @@ package struct GatewayWiring: Sendable {
         self.jobs = jobs
         self.calls = calls
         self.own = own
+        self.files = files
     }
 
     /// Refuses a login that may not say who calls. If the database cannot be asked, the gateway starts, and answers 503 until it can.
@@ -63,6 +65,7 @@ package struct GatewayWiring: Sendable {
         }
         await calls.close()
         await own.close()
+        await files.close()
     }
 }
 
@@ -120,6 +123,8 @@ extension Composer {
     package func gateway(supervisor: Supervisor, hearing: NotificationHub, version: String) throws -> GatewayWiring {
         let calls = Pool(database, size: settings.integer(.gatewayPool))
         let own = Pool(database, size: 4)
+        // Uploads and downloads hold up no call, and not the counting of calls.
+        let files = Pool(database, size: 4)
         let access = try gatewayAccess(pool: own, supervisor: supervisor)
         let data = GatewayDatabase(pool: calls, role: settings.clientRole)
         let most = settings.integer(.gatewayStreams)
@@ -130,14 +135,14 @@ extension Composer {
         var options = GatewayService.Options(
             access: { try await access.caller(of: $0) }, role: settings.clientRole, version: version)
         options.origins = Set(ListText.items(settings.text(.gatewayOrigins) ?? ""))
-        options.proxies = ListText.items(settings.text(.gatewayProxies) ?? "").compactMap { AddressRange($0) }
+        options.proxies = settings.addresses(.gatewayProxies)
         options.rates = Settings.gatewayRates(in: settings.string(.gatewayRates)) ?? GatewayRates()
         options.routes = StreamRoutes(feed: FeedStreams(hub: feed), jobs: JobStreams(hub: jobs, database: data)).table
-        options.signedRoutes = blobs(pool: own).routes
+        options.signedRoutes = blobs(pool: files).routes
         let service = GatewayService(options, pool: calls, own: own, log: log)
         return GatewayWiring(
             service: service, listener: try gatewayListener(service, access, connections: most), access: access,
-            feed: feed, jobs: jobs, calls: calls, own: own)
+            feed: feed, jobs: jobs, calls: calls, own: own, files: files)
     }
 
     private func gatewayListener(

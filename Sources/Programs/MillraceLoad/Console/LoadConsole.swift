@@ -62,7 +62,11 @@ private struct ConsoleScenario: Sendable {
         try await ConsoleGround(invocation: invocation, connection: connection, jobs: jobs).fill()
         let composer = try invocation.composer()
         let pool = Pool(composer.database, size: 8)
-        let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: false)
+        let open = invocation.parsed.integer("pages") ?? 500
+        let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: false) {
+            // They all stand for visitors of their own.
+            ($0.livePages, $0.livePagesOfVisitor) = (max(open, 800), max(open, 800))
+        }
         guard let address = ListenAddress("127.0.0.1:0") else { throw Failure("127.0.0.1 is no address") }
         let listener = try Listener(
             Listener.Options(address: address), routes: service.routes, log: .silent)

@@ -22,12 +22,15 @@ final class GatewayClient {
 
     private let port: UInt16
     private let patience: Int
+    /// Where it is, as a proxy would say it; nil: here.
+    private let address: String?
     private var socket: Int32 = -1
     private var rest: [UInt8] = []
 
     /// - Parameter patience: how many seconds to wait for the next bytes of an answer.
-    init(port: UInt16, patience: Int = 30) {
+    init(port: UInt16, patience: Int = 30, address: String? = nil) {
         self.port = port
+        self.address = address
         self.patience = patience
     }
 
@@ -43,7 +46,8 @@ final class GatewayClient {
     func send(
         _ method: String, _ path: String, token: String? = nil, headers: [(String, String)] = [], body: String? = nil
     ) -> Answer {
-        let bytes = Array(Self.request(method, path, token: token, headers: headers, body: body).utf8)
+        let all = headers + (address.map { [("X-Forwarded-For", $0)] } ?? [])
+        let bytes = Array(Self.request(method, path, token: token, headers: all, body: body).utf8)
         for isFirst in [true, false] {
             let isOld = socket >= 0
             guard isOld || open() else { return Answer() }
@@ -69,7 +73,10 @@ final class GatewayClient {
             text += "Authorization: \(isScheme ? token : "Bearer \(token)")\r\n"
         }
         for (name, value) in headers { text += "\(name): \(value)\r\n" }
-        if let body { text += "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)" }
+        if let body {
+            if !headers.contains(where: { $0.0 == "Content-Type" }) { text += "Content-Type: application/json\r\n" }
+            text += "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        }
         return body == nil ? text + "\r\n" : text
     }
 

@@ -144,5 +144,7 @@ private enum ProcessEnvironment {
 /// What a measurement sets for the gateway.
 enum UnlimitedGateway {
     /// No caller is slowed down: what the gateway can do is measured, and not what it allows.
-    static let environment = ["MILLRACE_GATEWAY_RATES": "subject=1000000:1000000,address=1000000:1000000"]
+    static let environment = [
+        "MILLRACE_GATEWAY_RATES": "subject=1000000:1000000,operations=1000000:1000000,address=1000000:1000000"
+    ]
 }

@@ -1,17 +1,16 @@
-import Listeners
-
 /// Where a request comes from. What proxies say counts only from those that are trusted: anybody can send the header.
-struct ClientAddress: Sendable {
-    let proxies: [AddressRange]
+package struct ClientAddress: Sendable {
+    private let proxies: [AddressRange]
 
-    init(proxies: [AddressRange]) {
+    /// - Parameter proxies: those that are believed, beside this machine.
+    package init(proxies: [AddressRange]) {
         self.proxies = AddressRange.loopback + proxies
     }
 
-    func of(_ request: Request) -> String { of(peer: request.peer, request.headers.all("X-Forwarded-For")) }
+    package func of(_ request: Request) -> String { of(peer: request.peer, request.headers.all("X-Forwarded-For")) }
 
     /// Each proxy appends whom it heard: read from the end, up to the first that is none of ours.
-    func of(peer: String, _ headers: [String]) -> String {
+    package func of(peer: String, _ headers: [String]) -> String {
         var address = peer
         let chain = headers.joined(separator: ",").split(separator: ",", omittingEmptySubsequences: false)
         for entry in chain.reversed() {
