@@ -138,7 +138,7 @@ import Testing
         var plan = ClaimPlan()
         let ranges = Self.look(&plan, [Self.lane(4), Self.lane(4, queue: 2)], queues: [1, 2], room: [1: 3, 2: 0])
         #expect(ranges.filter { $0.lane == Self.lane(4) }.map(\.limit) == [3])
-        #expect(ranges.allSatisfy { $0.lane == Self.lane(4) || $0.limit == 1 }, "what is only probed is empty as a rule")
+        #expect(ranges.allSatisfy { $0.lane == Self.lane(4) || $0.limit == 1 }, "what is probed is empty as a rule")
         #expect(ranges.allSatisfy { $0.lane.queue != 2 })
     }
 

@@ -115,7 +115,6 @@ package struct Migrator: Sendable {
     private func apply(
         waitsForOlder: Bool, on connection: Connection
     ) async throws(PostgresError) -> Result<Report, Failure> {
-        try await connection.execute("select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)")
         if waitsForOlder { try await waitForOlderMigrator(on: connection) }
         // Before anything is created or waited for. The contents may change until nobody else migrates, so only the owners are checked
         // here.

@@ -7,7 +7,8 @@ extension Doctor {
         let settings = invocation.settings
         let configured = [settings.clientRole, settings.workerRole, settings.adminRole]
         do throws(PostgresError) {
-            let (contents, rights, claims, overloads) = try await connection.transaction { connection throws(PostgresError) in
+            let (contents, rights, claims, overloads) = try await connection.transaction {
+                connection throws(PostgresError) in
                 try await SchemaContents.useOneSnapshot(on: connection)
                 return (
                     try await SchemaContents.look(on: connection),
