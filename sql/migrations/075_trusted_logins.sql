@@ -2,7 +2,7 @@
 
 -- Who is trusted follows from who carries claims today: the logins that are gateways, and those that have no rights but through a role that they
 -- take on, as PostgREST's authenticator. Nobody else's claims count from now on.
-create or replace function millrace.right_claims() returns void language sql immutable as 'select null::void';
+create or replace function millrace.right_claims() returns void language sql immutable return null::void;
 revoke execute on function millrace.right_claims() from public, current_user;
 
 do $$
