@@ -20,6 +20,8 @@ package struct GatewayService: Sendable {
         package var proxies: [AddressRange] = []
         package var rates = GatewayRates()
         package var turns = GatewayTurns()
+        /// Who is refused for asking too much hears it after this, so that asking again at once costs others nothing.
+        package var refusalPause = Duration.milliseconds(200)
         /// Time that only goes forward; tests move it.
         package var now: @Sendable () -> Duration = {
             GatewayService.start.duration(to: .now)
@@ -121,6 +123,7 @@ package struct GatewayService: Sendable {
                     "a call failed",
                     [("http.path", route.path), ("request", requestID), ("error", problem.cause ?? "\(error)")])
             }
+            if problem.class == .throttled { await pause() }
             response = problem.response(requestID: requestID)
         }
         response.headers.append(Header("X-Request-Id", requestID))
@@ -153,13 +156,24 @@ package struct GatewayService: Sendable {
             let cost = GatewayCost(calls: 1, functions: functions)
             let headers = try await limits.take([ofAddress] + wants(of: caller, cost))
             let call = GatewayCall(request: request, caller: caller, requestID: requestID) { cost in
-                _ = try await limits.take(wants(of: caller, cost))
+                do {
+                    _ = try await limits.take(wants(of: caller, cost))
+                } catch {
+                    // What was read in the person's turn keeps that turn meanwhile.
+                    await pause()
+                    throw error
+                }
             }
             var response = try await handle(call)
             await limits.owe(wants(of: caller, GatewayCost(calls: response.furtherCalls)))
             response.headers += headers
             return response
         }
+    }
+
+    private func pause() async {
+        // Who has gone needs no answer.
+        try? await Task.sleep(for: options.refusalPause)
     }
 
     /// A token that is refused counts for the address it came from, and of one address a few are looked at at once.

@@ -58,6 +58,7 @@ final class ConsoleProcess: Sendable {
         variables["MILLRACE_CONSOLE_USERS"] = [GreedyVisitor.name, "ordinary"].map {
             "\($0):admin:\(PasswordHash.of(password))"
         }.joined(separator: "\n")
+        variables["DATABASE_URL"] = try invocation.connectionOptions().location
         // Without a role for admins they act as the console's own login.
         variables["MILLRACE_ROLE_ADMIN"] = "nobody_\(UInt32.random(in: .min ... .max))"
         let arguments = ["console", "--listen", "127.0.0.1:\(console.port)", "--log-level", "error"]
