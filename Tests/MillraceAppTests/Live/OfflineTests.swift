@@ -207,11 +207,11 @@ import Testing
 
     @Test func `more than the gateway takes at once is told in parts, after the pauses that it asks for`() async throws
     {
-        try await AppWorld.with(rates: "operations=200:520,address=100000:100000") { world in
+        try await AppWorld.with(rates: "operations=20:520,address=100000:100000") { world in
             let pauses = Locked<[Duration]>([])
             let calls = world.calls("anna", asked: { pause in pauses.withLock { $0.append(pause) } })
             try await world.withQueue("anna", calls) { _, queue, _ in
-                for _ in 0..<700 {
+                for _ in 0..<640 {
                     try await queue.add(QueuedOperation("mood_log", ["person": "anna", "color": "calm"]))
                 }
                 let running = Task { try await queue.run() }
@@ -220,7 +220,7 @@ import Testing
                 }
                 running.cancel()
                 _ = try? await running.value
-                #expect(try await world.owner.int("select count(*) from millrace.sync_done") == 700)
+                #expect(try await world.owner.int("select count(*) from millrace.sync_done") == 640)
                 // Its own pauses are no longer than a twentieth of a second.
                 #expect(pauses.value.contains { $0 >= .seconds(1) }, "\(pauses.value)")
             }
