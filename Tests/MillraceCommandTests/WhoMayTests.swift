@@ -103,7 +103,7 @@ import Testing
         "person_profile": "person_profile('kid', 'Kid'$as)",
         "person_show": "person_show('kid'$as)",
         "notice_preferences": "notice_preferences('kid', 'UTC', '0:00', '0:00', '{}', null$as)",
-        "subscription_mine": "subscription_mine($as) m cross join lateral (select m ->> 'account' = 'kid')",
+        "subscription_mine": "subscription_mine($as) m cross join lateral (select m ->> 'account' = 'person:kid')",
         "subscription_set": "subscription_set('pro', 'kid')",
         "subscription_link": "subscription_link('stripe', 'sub', 'kid')",
         "points_award": "points_award('kid', 1, 'k', 'r')",
@@ -192,11 +192,11 @@ import Testing
             try await Self.setUp(owner)
             try await owner.run(
                 """
-                select millrace.document_register('https://a.example/1', 'one', lesson_id => 'l7', tenant => 'kid', actor => 'kid');
+                select millrace.document_register('https://a.example/1', 'one', lesson_id => 'l7', tenant => 'person:kid', actor => 'kid');
                 update millrace.document set caller = '\(name)_gateway', blob = sha256('x');
                 select millrace.link_key_set(sha256('k'), 'https://a.example'), set_config('may.document', id::text, false) from millrace.document;
                 select millrace.blob_put(sha256('x'), 'x');
-                select set_config('may.media', millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', tenant => 'kid', actor => 'kid')::text, false);
+                select set_config('may.media', millrace.media_process('blob:' || encode(sha256('x'), 'hex'), '{"strip": true}', tenant => 'person:kid', actor => 'kid')::text, false);
                 update millrace.media set caller = '\(name)_gateway'
                 """)
             let mood = try await owner.value("select id from millrace.mood") ?? ""
