@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import MillraceCommand
+import Postgres
 import Signatures
 import Synchronization
 import Threads
