@@ -66,8 +66,29 @@ import Testing
             #expect(ranges.filter { floors.isLive($0.lane) }.reduce(0) { $0 + Int($1.limit) } == room)
         }
         // Nothing came of them: others hold work, so the next claim follows at once.
-        let follows = [plan.went(brought: 0, heldBack: false), plan.went(brought: 3, heldBack: false)]
+        let follows = [plan.went(brought: 0, heldBack: []), plan.went(brought: 3, heldBack: [])]
         #expect(follows == [true, false])
+    }
+
+    @Test func `lines whose limit is used up leave a bounded queue's room to the others`() {
+        var plan = ClaimPlan()
+        let lines = Dictionary(uniqueKeysWithValues: (Int32(1)...3).map { ($0, FairShares.Line(main: 1, weight: 1)) })
+        var floors = Floors()
+        for line in lines.keys { floors.hint(Lane(queue: line, priority: 4, line: .normal)) }
+        let shut: Set<Int32> = [1, 2]
+        var follows: [Bool] = []
+        var visited: [Set<Int32>] = []
+        for _ in 0..<4 {
+            let ranges = plan.ranges(
+                floors: floors, queues: lines.keys.sorted(), lines: lines, room: [1: 1], wanted: 100,
+                allowance: .init(suspects: 16, lone: true), hurried: true)
+            let live = Set(ranges.filter { floors.isLive($0.lane) }.map(\.lane.queue))
+            visited.append(live)
+            // The third has its turns used up by another worker, so that nothing comes of any claim.
+            follows.append(plan.went(brought: 0, heldBack: live.intersection(shut)))
+        }
+        #expect(visited.last?.contains(3) == true, "\(visited)")
+        #expect(follows.last == false, "nothing is new, so the next claim does not follow at once")
     }
 
     @Test func `newcomers with one job come next in a bounded queue, whatever others have waiting`() {

@@ -204,7 +204,7 @@ import Testing
         let free = ClaimRange(lane: Self.lane(4, queue: 1), floor: 0, limit: 9)
         let floors = Self.floors([full.lane, free.lane])
         func look() -> [ClaimRange] { plan.apart([full, free], floors: floors, limited: [2]) }
-        func went(_ brought: Int, heldBack: Bool) -> Bool { plan.went(brought: brought, heldBack: heldBack) }
+        func went(_ brought: Int, heldBack: Bool) -> Bool { plan.went(brought: brought, heldBack: heldBack ? [1] : []) }
         #expect(look() == [full])
         #expect(went(0, heldBack: true))
         for _ in 0..<3 {  // as long as it is held back
@@ -228,7 +228,7 @@ import Testing
         let free = ClaimRange(lane: Self.lane(4, queue: 1), floor: 0, limit: 9)
         let urgent = ClaimRange(lane: Self.lane(1, queue: 2), floor: 0, limit: 9)
         func look(_ ranges: [ClaimRange]) -> [ClaimRange] {
-            defer { _ = plan.went(brought: 1, heldBack: false) }
+            defer { _ = plan.went(brought: 1, heldBack: []) }
             return plan.apart(ranges, floors: Self.floors(ranges.map(\.lane)), limited: [2])
         }
         #expect(look([bounded, free]) == [bounded])

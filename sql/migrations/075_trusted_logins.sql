@@ -59,7 +59,7 @@ declare
     of_people text[];
     families text[];
 begin
-    -- Who has a quota, a limit, a default or a switch was named by an admin; whoever acts within a tenant of another name shows that it is one.
+    -- An admin named what has a quota, a limit, a default or a switch. A person who acts within a tenant of another name shows that it is one.
     named := array(
         select q.tenant from millrace.queue q where q.tenant is not null
         union select x.tenant from millrace.document x where x.tenant is not null

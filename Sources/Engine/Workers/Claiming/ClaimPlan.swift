@@ -25,6 +25,9 @@ package struct ClaimPlan: Sendable {
     private var goesWhole = false
     /// Lanes that hold work were left out, because others had used up the room of their queue.
     private var isTight = false
+    /// The lines that the current claim visits, and those that gave nothing when they were last visited because a limit of theirs is used up.
+    private var visitedLines: Set<Int32> = []
+    private var heldLines: Set<Int32> = []
     /// The last partial claim: whether it was for jobs with limits, and whether it brought no job.
     private var last: (isLimited: Bool, wasVain: Bool)?
 
@@ -57,13 +60,15 @@ package struct ClaimPlan: Sendable {
         // A queue with a bound has that room once, and not once for each of its lines: what is claimed beyond it could not start.
         var left = room
         isTight = false
+        visitedLines = []
         for lane in ordered.prefix(Self.mostLanes) {
             let main = lines[lane.queue]?.main ?? lane.queue
             let isLive = floors.isLive(lane)
             var limit = min(wanted, left[main] ?? wanted)
             if limit == 0, isLive, room[main] ?? 0 > 0 { isTight = true }
-            // What is only probed is empty as a rule. It may take a job, and takes no room from what is known.
-            if !isLive, left[main] != nil { limit = min(limit, 1) }
+            // What is only probed is empty as a rule, and what a limit held back is so still. They may give a job, and take no room from others.
+            let takesRoom = isLive && !heldLines.contains(lane.queue)
+            if !takesRoom, left[main] != nil { limit = min(limit, 1) }
             if let weight = lines[lane.queue]?.weight, let all = portion[Group(lane, main: main)], limit > 0 {
                 let sum = isLive ? all : all + weight
                 limit = max(1, Int((Double(limit) * weight / sum).rounded(.up)))
@@ -75,7 +80,8 @@ package struct ClaimPlan: Sendable {
             case .lone: limit = lane == lone && allowance.lone ? min(limit, 1) : 0
             }
             guard limit > 0 else { continue }
-            if isLive, let more = left[main] { left[main] = more - limit }
+            visitedLines.insert(lane.queue)
+            if takesRoom, let more = left[main] { left[main] = more - limit }
             if let sweep = floors.pendingSweep(of: lane) {
                 ranges.append(ClaimRange(lane: lane, floor: sweep.lower, ceiling: sweep.upper, limit: Int32(limit)))
                 if lane.line == .lone || lane.line == .suspect { continue }  // one range, or the limit counts twice
@@ -131,14 +137,15 @@ package struct ClaimPlan: Sendable {
 
     /// Takes note of how the claim went. True: another claim should follow at once, because this one left lanes out and brought
     /// no job.
-    package mutating func went(brought: Int, heldBack: Bool) -> Bool {
+    package mutating func went(brought: Int, heldBack: Set<Int32>) -> Bool {
         defer { isPart = false }
-        // Each such claim shows that a lane is empty, so there are not many of them.
-        if isTight && brought == 0 { return true }
+        let isNews = heldBack.isEmpty || !heldBack.isSubset(of: heldLines)
+        heldLines = heldLines.subtracting(visitedLines).union(heldBack)
         let isVain = isPart && brought == 0
-        goesWhole = heldBack || (isVain && last?.wasVain ?? false)
+        goesWhole = !heldBack.isEmpty || (isVain && last?.wasVain ?? false)
         last?.wasVain = isVain
-        return isVain
+        // A claim that was tight and in vain has shown that lanes are empty or held back, so there are not many of them.
+        return isVain || isTight && brought == 0 && isNews
     }
 
     /// Takes note of the positions that a claim has emptied, for the shares of the next claim. Jobs that were turned away count

@@ -205,7 +205,7 @@ actor Claiming: SharingPart {
         let places = found.places
         shared.floors.withLock { $0.claimed(places, from: visited, wanted: order.wanted, heldBack: found.heldBack) }
         claims.plan.given(places, lines: table.lines)
-        let isToFollow = claims.plan.went(brought: places.count, heldBack: !found.heldBack.isEmpty)
+        let isToFollow = claims.plan.went(brought: places.count, heldBack: found.heldBack)
         // Somebody may have given a slot back while we found the gate shut.
         gates.ask(found.parkedAt)
         if !found.heldBack.isEmpty { gates.holdBack() }

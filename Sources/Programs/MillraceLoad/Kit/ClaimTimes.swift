@@ -79,7 +79,7 @@ private struct Claimer {
             wanted: batch, shortQueues: [], longQueues: [], limited: isLimited)
         times.append(began.duration(to: .now) / .milliseconds(1))
         floors.claimed(found.places, from: ranges, wanted: batch, heldBack: found.heldBack)
-        _ = plan.went(brought: found.places.count, heldBack: !found.heldBack.isEmpty)
+        _ = plan.went(brought: found.places.count, heldBack: found.heldBack)
         let numbers = Dictionary(grouping: found.jobs, by: \.number)
         _ = try await Queue.finish(
             on: connection, session: session,
