@@ -122,6 +122,7 @@ package enum Schema {
         Script(name: "views", bytes: Embedded.views),
         Script(name: "flows", bytes: Embedded.flows),
         Script(name: "flow_whole", bytes: Embedded.flow_whole),
+        Script(name: "ends", bytes: Embedded.ends),
         Script(name: "control", bytes: Embedded.control),
         Script(name: "places", bytes: Embedded.places),
         Script(name: "fork", bytes: Embedded.fork),
