@@ -84,6 +84,8 @@ package enum Schema {
         Script(name: "075_trusted_logins", bytes: Embedded._075_trusted_logins),
         Script(name: "076_own_bounds", bytes: Embedded._076_own_bounds),
         Script(name: "077_console_sign_outs", bytes: Embedded._077_console_sign_outs),
+        Script(name: "078_waits_and_signals_looked_at_again", bytes: Embedded._078_waits_and_signals_looked_at_again),
+        Script(name: "079_clocks_of_workers", bytes: Embedded._079_clocks_of_workers),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -66,6 +66,36 @@ import Testing
         }
     }
 
+    /// 1. A caller's transaction has used one table that the migration changes. 2. The migration waits for it. 3. The caller uses another table, which
+    /// the migration has locked by now.
+    @Test func `a migration gives way to a caller whom it would deadlock with`() async throws {
+        try await withDatabase { database in
+            let (caller, connection) = (try await database.connect(), try await database.connect())
+            let process = try await connection.process()
+            // The tables in both orders.
+            for (first, second) in [("wait", "signal"), ("signal", "wait")] {
+                // As if the last migrations were still to come.
+                try await connection.run(
+                    """
+                    alter table millrace.wait drop column look_at;
+                    alter table millrace.signal drop column look_at;
+                    alter table millrace.ending drop column look_at;
+                    create index signal_fresh on millrace.signal (seq) where state = 0;
+                    alter table millrace.beat drop column ahead cascade;
+                    delete from millrace.migration where name like '%looked_at_again' or name like '%clocks_of_workers'
+                    """)
+                try await caller.run("begin; select count(*) from millrace.\(second)")
+                async let migrated = Migrator().migrate(on: connection)
+                try await waitUntilBlocked(process, seenBy: database.connect())
+                #expect(try await caller.int("select count(*) from millrace.\(first)") == 0)
+                try await caller.run("commit")
+                #expect(try await migrated.refreshed)
+            }
+            #expect(try await connection.int("select count(*) from millrace.migration") == Schema.version)
+            for connection in [caller, connection] { await connection.close() }
+        }
+    }
+
     @Test func `what is embedded is what the folder holds, in its order`() throws {
         let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
         /// Path below the folder by name; functions stand in a folder for each room.

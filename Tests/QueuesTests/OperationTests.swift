@@ -42,6 +42,10 @@ extension Connection {
             "result": "select * from millrace.result", "progress": "select * from millrace.progress",
             "line": "select * from millrace.log_line", "output": "select * from millrace.output",
             "published": "select * from millrace.published",
+            "wait": "select job, step, what, name, key, since, due, place, attempt, crashes, jobs from millrace.wait",
+            "approval": "select * from millrace.approval", "person": "select * from millrace.approval_person",
+            "undo": "select * from millrace.undo", "fork": "select * from millrace.fork",
+            "old way": "select * from millrace.old_way", "field": "select * from millrace.job_field",
         ]
         var all: [String: String] = [:]
         for (name, select) in tables {

@@ -82,6 +82,48 @@ import Testing
         }
     }
 
+    enum Midway: String, CaseIterable {
+        case sleeps, waitsForSignal, waitsForChildren, wasTold, hasUndo
+    }
+
+    /// Its steps are those of one piece of work, and what it has done is undone if that fails.
+    @Test(arguments: Midway.allCases)
+    func `a holder in the middle of its work is followed, as one that runs`(midway: Midway) async throws {
+        try await withConnection { connection in
+            let id = try await connection.claimedJob("'test', '1', unique_key => 'k'")
+            try await connection.run("select millrace.step_undoable('1-9-\(id)', 'charge', '1')")
+            func wait(_ what: String, _ options: String) async throws {
+                #expect(try await connection.value("millrace.wait('1-9-\(id)', 'w', '\(what)', '\(options)')") == nil)
+            }
+            switch midway {
+            case .sleeps: try await wait("time", #"{"seconds": 60}"#)
+            case .waitsForSignal: try await wait("signal", #"{"name": "paid"}"#)
+            case .waitsForChildren: try await wait("jobs", #"{"jobs": [{"kind": "child"}]}"#)
+            case .wasTold:
+                try await wait("signal", #"{"name": "paid"}"#)
+                try await connection.run("select millrace.signal('paid'); select millrace.signals_tell()")
+            case .hasUndo:
+                try await connection.finish([.init(id: id, outcome: 4, error: "no", wait: 60)], complete: [9: 1])
+            }
+            let before = try await connection.value("select state from millrace.job(\(id))")
+            let next = try await connection.put("2")
+            #expect(next != id)
+            #expect(try await connection.put("3") == next)
+            #expect(try await connection.value("select args from millrace.job(\(id))") == "1")
+            #expect(try await connection.value("select state from millrace.job(\(id))") == before)
+            #expect(try await connection.column("select name from millrace.steps(\(id))").contains("charge"))
+            #expect(try await connection.int("select count(*) from millrace.undo where job = \(id)") == 1)
+            #expect(try await connection.keys() == ["\(id) then \(next)"])
+            // Its end gives the successor its place, as ever.
+            #expect(try await connection.bool("select millrace.cancel(\(id))"))
+            try await connection.settleFlows()
+            #expect(try await connection.state(next) == "ready")
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.ready r join millrace.undo u on u.undo_job = r.job") == 1)
+        }
+    }
+
     @Test func `many at once may hold the same key twice, and the last counts`() async throws {
         try await withConnection { connection in
             let rows = try await connection.records(

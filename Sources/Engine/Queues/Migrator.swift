@@ -98,7 +98,18 @@ package struct Migrator: Sendable {
 
     private func attempt(waitsForOlder: Bool, on connection: Connection) async throws(Failure) -> Report {
         let outcome: Result<Report, Failure> = await run(waitsForOlder: waitsForOlder, on: connection)
-        return try outcome.get()
+        let report = try outcome.get()
+        if report.applied.count < Schema.version { try await maintain(on: connection) }
+        return report
+    }
+
+    /// Apart from the migration, which would wait here for callers who wait for it. If it meets a lock, a worker does it within a minute.
+    private func maintain(on connection: Connection) async throws(Failure) {
+        do throws(PostgresError) {
+            try await connection.execute("select millrace.maintain()", deadline: Self.deadline)
+        } catch {
+            guard error.sqlState == "55P03" else { throw .database(error) }
+        }
     }
 
     private func run(waitsForOlder: Bool, on connection: Connection) async -> Result<Report, Failure> {
@@ -132,6 +143,7 @@ package struct Migrator: Sendable {
         }
         if let refusal = try await Self.refusal(began: done > 0, on: connection) { return .failure(refusal) }
         var report = Report(applied: [], refreshed: false, version: Schema.version)
+        try await lockAhead(Array(Schema.migrations.dropFirst(done)), on: connection)
         for (index, migration) in Schema.migrations.enumerated().dropFirst(done) {
             try await connection.run(script: .shipped(migration.bytes), deadline: Self.deadline)
             try await connection.execute(
@@ -141,7 +153,7 @@ package struct Migrator: Sendable {
         }
         try await refresh(on: connection)
         report.refreshed = true
-        try await connection.execute("select millrace.maintain()", deadline: Self.deadline)
+        if done == 0 { try await connection.execute("select millrace.maintain()", deadline: Self.deadline) }
         report.notes = try await said(on: connection)
         // Another role with the right to create in the schema may have used it meanwhile.
         if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
@@ -157,6 +169,52 @@ package struct Migrator: Sendable {
             "select coalesce(current_setting('millrace.migration_said', true), '')"
         ) { row throws(PostgresError) in try row.string(0) }
         return text.first.map { $0.split(separator: "\n").map(String.init) } ?? []
+    }
+
+    /// Locks what these migrations change, and the views, which are made again each time. Later nothing more is waited for: a caller who waits
+    /// for this migration while it waits for a lock of theirs would be in a deadlock, and Postgres would choose the caller. It takes all within
+    /// half the time after which a caller's wait is examined, or gives up, so that the callers go on and it tries again.
+    private func lockAhead(_ migrations: [Schema.Script], on connection: Connection) async throws(PostgresError) {
+        let names = Set(migrations.flatMap { Self.changed(in: String(decoding: $0.bytes, as: UTF8.self)) })
+        try await connection.execute(
+            "select set_config('millrace.changed', $1, true)", [.text("{\(names.sorted().joined(separator: ","))}")])
+        try await connection.run(
+            script: """
+                do $$
+                declare
+                    names constant text[] := current_setting('millrace.changed');
+                    one record;
+                    ends timestamptz;
+                begin
+                    for one in
+                        select format('millrace.%I', c.relname) as name, c.relkind = 'v' as is_view
+                          from pg_class c
+                         where c.relnamespace = to_regnamespace('millrace')
+                           and (c.relkind = 'v' or c.relkind in ('r', 'p') and (
+                                exists (select from unnest(c.oid || array(select a::oid from pg_partition_ancestors(c.oid) a)) o(oid)
+                                          join pg_class n on n.oid = o.oid where n.relname = any (names))
+                                or exists (select from pg_index i join pg_class x on x.oid = i.indexrelid where i.indrelid = c.oid and x.relname = any (names))))
+                         order by c.relkind = 'v', c.relname
+                    loop
+                        perform set_config('lock_timeout', case when ends is null then 2000
+                            else greatest(1, ceil(extract(epoch from ends - clock_timestamp()) * 1000)) end || 'ms', true);
+                        if one.is_view then
+                            execute format('alter view %s reset (security_barrier)', one.name);   -- locks the view, and not its tables
+                        else
+                            execute format('lock table only %s in access exclusive mode', one.name);
+                        end if;
+                        ends := coalesce(ends, clock_timestamp() + least(current_setting('deadlock_timeout')::interval, interval '1 s') / 2);
+                    end loop;
+                    perform set_config('lock_timeout', '2s', true);
+                end $$
+                """, deadline: Self.deadline)
+    }
+
+    /// The tables and indexes that a script changes, as its statements name them.
+    private static func changed(in script: String) -> [String] {
+        let statement =
+            /(?:(?:alter|drop|lock) (?:table|index) (?:if exists )?(?:only )?|(?:trigger|index) [^;]*? on |references )millrace\.([a-z0-9_]+)/
+        return script.matches(of: statement).map { String($0.output.1) }
     }
 
     /// Applies settings and functions, and the grants last. It replaces every function, so a function that was not replaced is stale.

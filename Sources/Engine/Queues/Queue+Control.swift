@@ -24,13 +24,14 @@ package struct DeedResult: Sendable, Equatable {
 
 extension Queue {
     /// Does the same to many jobs; a refusal of one does not stop the others. At most a page at once, because locks are held until the end.
-    /// A fresh retry forgets the job's steps.
+    /// A fresh retry forgets the job's steps. Only a named job is cancelled that undoes a step of another.
     package static func perform(
-        _ deed: Deed, fresh: Bool = false, on ids: [Int64], connection: Connection, deadline: Duration? = nil
+        _ deed: Deed, fresh: Bool = false, named: Bool = false, on ids: [Int64], connection: Connection,
+        deadline: Duration? = nil
     ) async throws(PostgresError) -> [DeedResult] {
         try await connection.query(
-            "select id, outcome, reason from millrace.jobs_do($1, $2)",
-            [.text(deed == .retry && fresh ? "retry_fresh" : deed.rawValue), .int8s(ids)],
+            "select id, outcome, reason from millrace.jobs_do($1, $2, $3)",
+            [.text(deed == .retry && fresh ? "retry_fresh" : deed.rawValue), .int8s(ids), .bool(named)],
             deadline: deadline
         ) { row throws(PostgresError) in
             let outcome: DeedResult.Outcome =
@@ -38,7 +39,8 @@ extension Queue {
                 case "done": .done
                 case "nothing": .nothing
                 case "P0002": .notFound
-                case "55000" where deed == .retry: .dropped(row.optionalString(2) ?? "its arguments are no longer kept")
+                case "55000" where deed == .retry && row.optionalString(2)?.contains("no longer kept") == true:
+                    .dropped(row.optionalString(2) ?? "its arguments are no longer kept")
                 default: .refused(row.optionalString(2) ?? "it was refused")
                 }
             return DeedResult(id: try row.int(0), outcome: outcome)

@@ -30,20 +30,34 @@ language sql volatile as $$
     values (the_operation, the_job, t, outcome::smallint, left(reason, 500), was, due, more, became)
 $$;
 
--- Keeps all that is known of these jobs. Times, numbers and bytes come back from JSON as they were.
+-- All that a job's runs have left and what it waits for. Times, numbers and bytes come back from JSON as they were.
+create or replace function millrace.operation_traces(the_job bigint) returns jsonb
+language sql stable as $$
+    select jsonb_strip_nulls(jsonb_build_object('progress', (select to_jsonb(p) from millrace.progress p where p.job = the_job),
+                                                'kind', (select j.kind from millrace.job j where j.id = the_job)))
+           || jsonb_build_object(
+               'steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = the_job),
+               'output', (select to_jsonb(o) from millrace.output o where o.job = the_job),
+               'published', (select jsonb_agg(to_jsonb(p)) from millrace.published p where p.job = the_job),
+               'wait', (select to_jsonb(w) from millrace.wait w where w.job = the_job),
+               'approvals', (select jsonb_agg(to_jsonb(a)) from millrace.approval a where a.job = the_job),
+               'people', (select jsonb_agg(to_jsonb(p)) from millrace.approval_person p where p.job = the_job),
+               'old_ways', (select jsonb_agg(to_jsonb(o)) from millrace.old_way o where o.job = the_job))
+$$;
+
+-- Keeps all that is known of these jobs.
 create or replace function millrace.operation_keep(the_operation bigint, ids bigint[]) returns void
 language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
     insert into millrace.operation_kept (operation, job, rows)
-    select the_operation, i.id, jsonb_strip_nulls(jsonb_build_object(
-               'progress', (select to_jsonb(p) from millrace.progress p where p.job = i.id),
+    select the_operation, i.id, millrace.operation_traces(i.id) || jsonb_strip_nulls(jsonb_build_object(
                'lines', (select jsonb_agg(to_jsonb(l)) from millrace.log_line l where l.job = i.id))) || jsonb_build_object(
                'job', (select to_jsonb(j) from millrace.job j where j.id = i.id),
-               'steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = i.id),
-               'output', (select to_jsonb(o) from millrace.output o where o.job = i.id),
-               'published', (select jsonb_agg(to_jsonb(p)) from millrace.published p where p.job = i.id),
                'runs', (select jsonb_agg(to_jsonb(h)) from millrace.history h where h.id = i.id),
                'result', (select to_jsonb(r) from millrace.result r where r.job = i.id),
+               'fork', (select to_jsonb(f) from millrace.fork f where f.job = i.id),
+               'undos', (select jsonb_agg(to_jsonb(u)) from (
+                    select u.* from millrace.undo u where u.job = i.id union select u.* from millrace.undo u where u.undo_job = i.id) u),
                'edges', (select jsonb_agg(to_jsonb(e)) from (
                     select e.* from millrace.edge e where e.succ = i.id union all select e.* from millrace.edge e where e.pred = i.id limit 10000) e))
       from (select distinct unnest(ids) as id) i
@@ -58,6 +72,7 @@ declare
     op millrace.operation;
     t timestamptz := millrace.now();
     taken bigint[] := '{}';
+    together bigint[];
     one bigint;
     code text;
     message text;
@@ -70,9 +85,10 @@ begin
     if op.action = 'delete' then
         taken := millrace.operation_delete_ended(the_operation, ids, t);
     else
-        taken := millrace.operation_move(op, ids, t);
+        together := millrace.operation_together(op.action, ids);
+        taken := millrace.operation_move(op, together, t);
         if op.action in ('retry', 'retry_fresh') then
-            taken := taken || millrace.operation_retry_plain(op, array(select i from unnest(ids) i except select unnest(taken)), t);
+            taken := taken || millrace.operation_retry_plain(op, array(select i from unnest(together) i except select unnest(taken)), t);
         end if;
     end if;
     foreach one in array array(select i from unnest(ids) i except select unnest(taken) order by 1) loop
@@ -84,6 +100,22 @@ begin
                 case when code = '55P03' then 'a transaction that is still open holds the job' else message end);
         end;
     end loop;
+end $$;
+
+-- The jobs among these that the action treats alike: not undos that are cancelled, jobs with undos that begin afresh, and jobs that are
+-- moved to another time although they wait for something else.
+create or replace function millrace.operation_together(the_action text, ids bigint[]) returns bigint[]
+language plpgsql stable set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+begin
+    return case the_action
+        when 'cancel' then array(select i from unnest(ids) i where not exists (select from millrace.undo u where u.undo_job = i offset 0))
+        when 'retry_fresh' then array(select i from unnest(ids) i where not exists (select from millrace.undo u where u.job = i offset 0))
+        when 'reschedule' then array(
+            select i from unnest(ids) i
+             where not exists (select from millrace.undo u where u.undo_job = i offset 0)
+               and not exists (select from millrace.wait w where w.job = i and w.what in (2, 4) offset 0))
+        else ids end;
 end $$;
 
 -- The jobs among these that wait, moved in one statement for each place. Returns which they were.
@@ -103,6 +135,8 @@ begin
         insert into millrace.operation_item (operation, job, at, outcome, was, seq, queue, kind, lane, due, gate, attempt, crashes, more, became)
         select op.id, p.job, t, 1, p.was, p.seq, p.queue, p.kind, p.lane, p.due, p.gate, p.attempt, p.crashes,
                case when op.action = 'priority' then coalesce(p.more, '{}') || jsonb_build_object('lane', (select j.lane from millrace.job j where j.id = p.job))
+                    when op.action = 'reschedule' and p.was = 'timer' then
+                        (select jsonb_build_object('waits_until', w.due) from millrace.wait w where w.job = p.job and w.what = 1 and w.place = p.due)
                     else p.more end,
                case when p.was <> 'blocked' and (op.action in ('retry', 'retry_fresh') or (op.action = 'reschedule' and not later) or (op.action = 'priority' and p.was = 'ready'))
                     then nextval('millrace.seq') end
@@ -128,6 +162,8 @@ begin
         perform millrace.place_put(i.job, case when i.was = 'blocked' then i.was when later then 'timer' else 'ready' end, i.became, i.queue, i.kind,
                     millrace.lane_of(i.lane, i.crashes, false), new_due, null, i.attempt, i.crashes, i.more)
            from millrace.operation_items_of(op.id, taken) i;
+        update millrace.wait w set due = new_due, place = new_due
+         where w.job = any (array(select i.job from millrace.operation_items_of(op.id, taken) i where i.more ? 'waits_until'));
     else                                                  -- a retry of what waits for its time
         perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, i.attempt, i.crashes, null)
            from millrace.operation_items_of(op.id, taken) i;
@@ -157,6 +193,10 @@ begin
     elsif op.action in ('retry', 'retry_fresh') then
         perform millrace.operation_retry_one(op, the_job, t);
         return;
+    elsif op.action = 'cancel' then
+        perform millrace.undo_end_check(the_job, named => false);
+    elsif op.action = 'reschedule' then
+        perform millrace.reschedule_check(the_job);
     elsif op.action = 'priority' and head.lane >> 2 = (op.args ->> 'priority')::int then
         perform millrace.operation_note(op.id, the_job, t, 2, 'it has this priority');
         return;
@@ -235,37 +275,55 @@ declare
     run record;
     key jsonb := (select k.key from millrace.operation_keys(array[the_job]) k);
     edges jsonb;
+    undos jsonb;
     place bigint;
+    fresh boolean := op.action = 'retry_fresh';
 begin
     select h.session, h.number, h.started, h.class, h.outcome into run from millrace.history h where h.id = the_job and h.outcome in (2, 3) limit 1;
+    if run is null then
+        if fresh then
+            perform millrace.undo_fresh_check(the_job);   -- or there would have been something to do
+        end if;
+        perform millrace.operation_note(op.id, the_job, t, 2, 'it is neither dead nor cancelled');
+        return;
+    end if;
     edges := (select jsonb_agg(jsonb_build_array(e.succ, e.outcome)) from millrace.edge e where e.pred = the_job and e.outcome in (2, 3));
-    if run is null or not millrace.redrive(the_job) then
+    -- Undos that were cancelled are planned again: see undos_back.
+    undos := (select jsonb_agg(jsonb_build_object('job', h.id, 'session', h.session, 'number', h.number, 'started', h.started,
+                                   'edges', (select jsonb_agg(jsonb_build_array(e.succ, e.outcome)) from millrace.edge e where e.pred = h.id and e.outcome is not null)))
+                from millrace.undo u join millrace.history h on h.id = u.undo_job and h.outcome = 2 where u.job = the_job);
+    perform millrace.operation_keep_traces(op.id, the_job, fresh);
+    if not millrace.redrive(the_job, fresh => fresh) then
+        delete from millrace.operation_kept k where k.operation = op.id and k.job = the_job;
         perform millrace.operation_note(op.id, the_job, t, 2, 'it is neither dead nor cancelled');
         return;
     end if;
     select r.seq into place from millrace.ready r where r.job = the_job and r.seq <> r.job;
     perform millrace.operation_note(op.id, the_job, t, 1, null, 'ended', null,
-        jsonb_build_object('run', to_jsonb(run), 'key', key, 'edges', edges), place);
-    if op.action = 'retry_fresh' then
-        perform millrace.operation_fresh(op.id, the_job);
-    end if;
+        jsonb_build_object('run', to_jsonb(run), 'key', key, 'edges', edges, 'undos', undos), place);
 end $$;
 
--- Forgets a job's steps, and keeps them for who undoes that.
-create or replace function millrace.operation_fresh(the_operation bigint, the_job bigint) returns void
+-- What a retry changes of what stands beside the job, and what a fresh one forgets, for who undoes that.
+create or replace function millrace.operation_keep_traces(the_operation bigint, the_job bigint, fresh boolean) returns void
 language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
     insert into millrace.operation_kept (operation, job, rows)
-    select the_operation, the_job, k.rows
-      from (select jsonb_strip_nulls(jsonb_build_object('progress', (select to_jsonb(p) from millrace.progress p where p.job = the_job)))
-                   || jsonb_build_object('steps', (select jsonb_agg(to_jsonb(s)) from millrace.step s where s.job = the_job),
-                                         'output', (select to_jsonb(o) from millrace.output o where o.job = the_job),
-                                         'published', (select jsonb_agg(to_jsonb(p)) from millrace.published p where p.job = the_job)) as rows) k
+    select the_operation, the_job, case when fresh then millrace.operation_traces(the_job) else jsonb_build_object('wait', to_jsonb(w)) end || jsonb_build_object(
+               'edges', (select jsonb_agg(to_jsonb(e)) from millrace.edge e where w.what = 3 and e.succ = w.job and e.pred = any (w.jobs)))
+      from (select the_job as job) x left join millrace.wait w on w.job = x.job
+     where fresh or w.job is not null
         on conflict do nothing;
+end $$;
+
+create or replace function millrace.operation_fresh(the_operation bigint, the_job bigint) returns void
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+begin
+    perform millrace.operation_keep_traces(the_operation, the_job, true);
     perform millrace.steps_forget(the_job);
 end $$;
 
--- The ended jobs among these that hold no key: with one statement for each table. Returns which they were.
+-- The ended jobs among these that hold no key and have nothing to do with an undo: with one statement for each table. Returns which they
+-- were.
 create or replace function millrace.operation_delete_ended(the_operation bigint, ids bigint[], t timestamptz) returns bigint[]
 language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
@@ -273,7 +331,7 @@ declare
 begin
     ended := array(
         select h.id from millrace.history h
-         where h.id = any (ids) and h.outcome in (1, 2, 3) and not exists (select from millrace.job j where j.id = h.id and j.unique_hash is not null offset 0)
+         where h.id = any (ids) and h.outcome in (1, 2, 3) and millrace.is_deleted_plainly(h.id)
          order by h.id for update);
     ended := array(select distinct e from unnest(ended) e);
     if ended <> '{}' then

@@ -51,30 +51,46 @@ create or replace function millrace.operation_edges_back(the_operation bigint, t
 language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     one record;
-    head record;
 begin
-    delete from millrace.ending n where n.pred = the_job;
+    perform millrace.back_beside(the_job);
     for one in
         select e.succ, h.session, h.number, h.started, h.error from millrace.edge e
           left join lateral (select h.* from millrace.history h where h.id = e.succ and h.outcome in (2, 3) limit 1) h on true
-         where e.pred = the_job and e.outcome = 2 and (h.id is not null or exists (select from millrace.blocked b where b.job = e.succ))
+         where e.pred = the_job and e.outcome = 2 and h.id is not null
     loop
         update millrace.edge e set outcome = null where e.pred = the_job and e.succ = one.succ;
         continue when one.session is distinct from 0 or one.started < since
             or one.error is distinct from format('job %s, which it waits for, was cancelled', the_job);
-        select j.* into head from millrace.job j where j.id = one.succ;
-        continue when not found
-            or (head.unique_hash is not null and millrace.operation_key_back(one.succ, head.unique_hash, '{}') is not null);
-        delete from millrace.history h
-         where h.id = one.succ and h.session = 0 and h.number = one.number and h.started = one.started and h.outcome = 2;
-        continue when not found;
-        perform millrace.place_put(one.succ, 'blocked', null, head.queue, head.kind, head.lane, head.run_at, null, 0::smallint, 0::smallint,
-            jsonb_build_object('starts', millrace.flow_starts(head.options), 'waits', coalesce(head.options #>> '{after,any_dead}' = 'wait', false)));
-        perform millrace.operation_edges_back(the_operation, one.succ, since);
+        begin
+            perform millrace.operation_follower_back(the_operation, one.succ, one.number, one.started, since);
+        exception when object_not_in_prerequisite_state then
+            null;                                         -- it is being undone, and stays cancelled
+        end;
     end loop;
     update millrace.edge e set outcome = null
      where e.succ = the_job and e.outcome = 2
        and exists (select from millrace.operation_item i where i.operation = the_operation and i.job = e.pred and i.outcome = 1 and i.undo is null);
+end $$;
+
+-- A job that was cancelled because one that it waits for was, and that waits again.
+create or replace function millrace.operation_follower_back(the_operation bigint, the_job bigint, the_number bigint, ended timestamptz, since timestamptz) returns void
+language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
+declare
+    head record;
+    starts smallint;
+begin
+    select j.* into head from millrace.job j where j.id = the_job;
+    if not found or (head.unique_hash is not null and millrace.operation_key_back(the_job, head.unique_hash, '{}') is not null) then
+        return;
+    end if;
+    delete from millrace.history h where h.id = the_job and h.session = 0 and h.number = the_number and h.started = ended and h.outcome = 2;
+    if not found then
+        return;
+    end if;
+    starts := millrace.flow_starts_again(the_job, head.options);
+    perform millrace.place_put(the_job, 'blocked', null, head.queue, head.kind, head.lane, head.run_at, null, 0::smallint, 0::smallint,
+        jsonb_build_object('starts', starts, 'waits', starts in (2, 4) or coalesce(head.options #>> '{after,any_dead}' = 'wait', false)));
+    perform millrace.operation_edges_back(the_operation, the_job, since);
 end $$;
 
 -- One job of an operation. Null: it is as before; else why it is not.
@@ -121,6 +137,7 @@ begin
         end if;
     end if;
     delete from millrace.history h where h.id = item.job and h.session = 0 and h.number = run.number and h.started = item.at;
+    perform millrace.back_beside(item.job);
     if item.was <> 'follows' then
         perform millrace.place_put(item.job, item.was, item.seq, item.queue, item.kind, item.lane, item.due, item.gate, item.attempt, item.crashes, item.more);
     end if;
@@ -133,6 +150,7 @@ language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_se
 declare
     gone bigint;
     run jsonb := item.more -> 'run';
+    one jsonb;
 begin
     delete from millrace.ready r where r.job = item.job and r.seq = item.became and r.seq <> r.job returning r.job into gone;
     if gone is null and item.was = 'ended' and item.became is null then
@@ -154,6 +172,20 @@ begin
         if jsonb_typeof(item.more -> 'edges') = 'array' then
             update millrace.edge e set outcome = (x.pair ->> 1)::smallint
               from jsonb_array_elements(item.more -> 'edges') x(pair) where e.pred = item.job and e.succ = (x.pair ->> 0)::bigint and e.outcome is null;
+            -- Its end may not have been told before.
+            update millrace.blocked b set fresh = true
+              from jsonb_array_elements(item.more -> 'edges') x(pair) where b.job = (x.pair ->> 0)::bigint;
+        end if;
+        perform millrace.ends_note(array[item.job], (run ->> 'outcome')::int);    -- for those that wait for it by now
+        if jsonb_typeof(item.more -> 'undos') = 'array' then
+            for one in select u from jsonb_array_elements(item.more -> 'undos') u loop
+                delete from millrace.blocked b where b.job = (one ->> 'job')::bigint;
+                update millrace.history h set outcome = 2
+                 where h.id = (one ->> 'job')::bigint and h.session = (one ->> 'session')::bigint and h.number = (one ->> 'number')::bigint
+                   and h.started = (one ->> 'started')::timestamptz;
+                update millrace.edge e set outcome = (x.pair ->> 1)::smallint
+                  from jsonb_array_elements(nullif(one -> 'edges', 'null')) x(pair) where e.pred = (one ->> 'job')::bigint and e.succ = (x.pair ->> 0)::bigint;
+            end loop;
         end if;
     end if;
     perform millrace.operation_traces_back(item.operation, item.job);
@@ -191,6 +223,9 @@ begin
             return 'it has been moved to another time since';
         end if;
         perform millrace.place_put(item.job, item.was, item.seq, item.queue, item.kind, item.lane, item.due, item.gate, item.attempt, item.crashes, item.more);
+        if item.more ? 'waits_until' then
+            update millrace.wait w set due = (item.more ->> 'waits_until')::timestamptz, place = item.due where w.job = item.job and w.what = 1;
+        end if;
         return null;
     end if;
     if place.lane >> 2 <> plain >> 2 then
@@ -203,17 +238,44 @@ begin
     return null;
 end $$;
 
--- Puts back the steps, the progress and the output that a fresh retry has forgotten.
+-- Puts back what a fresh retry or a deletion has taken: all that operation_traces has kept.
 create or replace function millrace.operation_traces_back(the_operation bigint, the_job bigint) returns void
 language plpgsql volatile set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
     kept jsonb;
 begin
     delete from millrace.operation_kept k where k.operation = the_operation and k.job = the_job returning k.rows into kept;
+    if kept is null then
+        return;
+    end if;
+    if jsonb_typeof(kept -> 'kind') = 'number' then
+        update millrace.job j set kind = (kept ->> 'kind')::int where j.id = the_job and j.kind <> (kept ->> 'kind')::int;
+    end if;
     if jsonb_typeof(kept -> 'steps') = 'array' then
-        insert into millrace.step (job, name, value, session, number, attempt, at)
-        select s.job, s.name, coalesce(s.value, 'null'), s.session, s.number, s.attempt, s.at
+        insert into millrace.step (job, name, value, session, number, attempt, at, place, asked)
+        select s.job, s.name, coalesce(s.value, 'null'), s.session, s.number, s.attempt, s.at, s.place, s.asked
           from jsonb_populate_recordset(null::millrace.step, kept -> 'steps') s on conflict do nothing;
+    end if;
+    if jsonb_typeof(kept -> 'wait') = 'object' then
+        delete from millrace.wait w where w.job = the_job;
+        insert into millrace.wait
+        select w.* from jsonb_populate_record(null::millrace.wait,
+            kept -> 'wait' || jsonb_build_object('look_at', case when kept #>> '{wait,what}' in ('2', '4') then millrace.now() end)) w;
+    end if;
+    if jsonb_typeof(kept -> 'approvals') = 'array' then
+        insert into millrace.approval select a.* from jsonb_populate_recordset(null::millrace.approval,
+            (select jsonb_agg(case when a -> 'request' = 'null' then a || '{"request": {}}' else a end) from jsonb_array_elements(kept -> 'approvals') a)) a on conflict do nothing;
+        update millrace.approval a set request = 'null'
+          from jsonb_array_elements(kept -> 'approvals') x where a.id = (x ->> 'id')::uuid and x -> 'request' = 'null';
+    end if;
+    if jsonb_typeof(kept -> 'people') = 'array' then
+        insert into millrace.approval_person select p.* from jsonb_populate_recordset(null::millrace.approval_person, kept -> 'people') p on conflict do nothing;
+    end if;
+    if jsonb_typeof(kept -> 'old_ways') = 'array' then
+        insert into millrace.old_way select o.* from jsonb_populate_recordset(null::millrace.old_way, kept -> 'old_ways') o on conflict do nothing;
+    end if;
+    if jsonb_typeof(kept -> 'edges') = 'array' then
+        insert into millrace.edge select e.* from jsonb_populate_recordset(null::millrace.edge, kept -> 'edges') e on conflict do nothing;
     end if;
     if jsonb_typeof(kept -> 'output') = 'object' then
         delete from millrace.output o where o.job = the_job;
@@ -276,8 +338,14 @@ begin
     if jsonb_typeof(kept -> 'result') = 'object' then
         insert into millrace.result select r.* from jsonb_populate_record(null::millrace.result, kept -> 'result') r on conflict do nothing;
     end if;
-    if jsonb_typeof(kept -> 'edges') = 'array' then
-        insert into millrace.edge select e.* from jsonb_populate_recordset(null::millrace.edge, kept -> 'edges') e on conflict do nothing;
+    if jsonb_typeof(kept -> 'fork') = 'object' then
+        insert into millrace.fork select f.* from jsonb_populate_record(null::millrace.fork, kept -> 'fork') f on conflict do nothing;
+    end if;
+    if jsonb_typeof(kept -> 'undos') = 'array' then
+        insert into millrace.undo select u.* from jsonb_populate_recordset(null::millrace.undo, kept -> 'undos') u on conflict do nothing;
+    end if;
+    if head.id is not null and (select k.searchable from millrace.kind k where k.id = millrace.kind_plain(head.kind)) then
+        perform millrace.fields_put(head.id, head.kind, head.args);
     end if;
     perform millrace.operation_traces_back(item.operation, item.job);
     if item.was in ('timer', 'ready', 'parked', 'blocked') then
@@ -312,9 +380,13 @@ begin
         select array_agg(g.id) into came from gone g;
         back := back || coalesce(came, '{}');
     end loop;
+    -- Their end is no longer to be told, and cancels of a run that is over are none of the next one: see back_beside.
+    delete from millrace.ending n where n.pred = any (back);
+    delete from millrace.cancel c where c.job = any (back);
     insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
     select i.due, i.job, i.queue, i.kind, i.lane, i.attempt, i.crashes
       from millrace.operation_items_of(the_operation, back) i where i.was = 'timer';
+    update millrace.wait w set look_at = t where w.job = any (back) and w.what in (2, 4);     -- see signals_tell
     insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
     select i.seq, i.job, i.queue, i.kind, i.lane, i.attempt, i.crashes, i.gate
       from millrace.operation_items_of(the_operation, back) i where i.was = 'ready';

@@ -90,7 +90,8 @@ begin
      where j.id = any (ids);
     update millrace.history h set error = 'erased' where h.id = any (ids) and h.error is not null;
     delete from millrace.log_line l where l.job = any (ids);
-    delete from millrace.step s where s.job = any (ids);
+    -- What is still to be undone is replayed from them: see step_undone.
+    delete from millrace.step s where s.job = any (ids) and not exists (select from millrace.undo u where u.job = s.job);
     delete from millrace.result r where r.job = any (ids);
     delete from millrace.output o where o.job = any (ids);
     delete from millrace.published p where p.job = any (ids);

@@ -9,6 +9,15 @@ language sql stable as $$
                then 1 else 255 end <= carry
 $$;
 
+-- Whether a job has begun its work: it has a step on record, waits, or a run of it has failed, was put off or ended in a wait. Such a job does
+-- not expire. Asked of jobs whose time is over, and of no others.
+create or replace function millrace.job_has_begun(the_job bigint) returns boolean
+language plpgsql stable set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+begin
+    return exists (select from millrace.step s where s.job = the_job) or exists (select from millrace.wait w where w.job = the_job)
+        or exists (select from millrace.history h where h.id = the_job and h.outcome in (4, 5, 8));
+end $$;
+
 -- The contents that a claim did not carry: of these jobs, one after the other, until `most` bytes are reached; of the first job even if
 -- they are larger. Measured as text, which goes over the wire: a number's text may take a thousand times its stored size. A row without
 -- arguments is that of a job that is too large (more than `largest`; size says how large, as far as known), or, without a size, of a job
@@ -37,7 +46,7 @@ begin
         end if;
         exit when total > 0 and total + size > most;
         begin
-            select j.args::text, j.options::text, j.metadata::text, j.tags, (j.options ->> 'expires_at')::timestamptz <= claimed_at
+            select j.args::text, j.options::text, j.metadata::text, j.tags, case when (j.options ->> 'expires_at')::timestamptz <= claimed_at then not millrace.job_has_begun(j.id) else false end
               into args, options, metadata, tags, expired
               from millrace.job j where j.id = jobs_read.ids[place];
             size := octet_length(args)::bigint + coalesce(octet_length(options), 0) + coalesce(octet_length(metadata), 0)

@@ -148,7 +148,7 @@ begin
            nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
            nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
            j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-           case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+           case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
            case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end,
            j.tenant, (select m.t from moment m where not brief), null::bigint[]
       from gone g
@@ -229,7 +229,7 @@ begin
     union all
     select null, i.id, null, null, null, null, null, null,
            i.enqueued_at, case when i.whole then i.args end, i.max_attempts, case when i.unique_hash is not null then true end,
-           case when not i.whole then null when (i.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true end,
+           case when not i.whole then null when (i.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then nullif(not millrace.job_has_begun(i.id), false) end,
            case when i.whole then i.options end, case when i.whole then i.metadata end, case when i.whole then i.tags end, i.tenant, null, null
       from (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
              where (select s.silent from span s) and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) i
@@ -238,7 +238,7 @@ begin
            nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
            nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
            j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
-           case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then true else untrue end,
+           case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
            case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end,
            j.tenant, (select m.t from moment m where not brief), null::bigint[]
       from gone g
@@ -284,7 +284,7 @@ begin
         values (the_session, the_number, claimed_at, 1, id, id, array[id],
                 case when attempt > 0 then array[attempt] end, case when crashes > 0 then array[crashes] end);
         select j.enqueued_at, case when j.whole then j.args end, j.max_attempts, j.unique_hash is not null,
-               case when j.whole then coalesce((j.options ->> 'expires_at')::timestamptz <= claimed_at, false) else false end,
+               case when not j.whole then false when (j.options ->> 'expires_at')::timestamptz <= claimed_at then not millrace.job_has_begun(j.id) else false end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant
           into strict enqueued_at, args, max_attempts, keyed, expired, options, metadata, tags, tenant
           from (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole

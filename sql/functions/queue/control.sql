@@ -13,6 +13,7 @@ create or replace function millrace.cancel(id bigint, caller millrace.caller_nam
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.must_see(cancel.id, caller => cancel.caller);
+    perform millrace.undo_end_check(cancel.id, named => true);
     if not millrace.cancel_now(cancel.id) then
         return false;
     end if;
@@ -113,20 +114,25 @@ begin
     perform millrace.must_see(the_job, caller => retry_check.caller);
 end $$;
 
-create or replace function millrace.retry_now(the_job bigint) returns boolean
+-- fresh: every step is done again.
+create or replace function millrace.retry_now(the_job bigint, fresh boolean default false) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$
 declare
     waiting record;
 begin
     perform pg_current_xact_id();
     delete from millrace.timer d where d.job = the_job returning d.* into waiting;
-    if found then
-        insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-        values (nextval('millrace.seq'), the_job, waiting.queue, waiting.kind, waiting.lane, waiting.attempt, waiting.crashes);
-        perform millrace.wake(waiting.queue, waiting.lane);
-        return true;
+    if not found then
+        return millrace.redrive(the_job, fresh => retry_now.fresh);
     end if;
-    return millrace.redrive(the_job);
+    insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
+    values (nextval('millrace.seq'), the_job, waiting.queue, waiting.kind, waiting.lane, waiting.attempt, waiting.crashes);
+    perform millrace.wake(waiting.queue, waiting.lane);
+    if retry_now.fresh then
+        perform millrace.undo_fresh_check(the_job);
+        perform millrace.steps_forget(the_job);
+    end if;
+    return true;
 end $$;
 
 -- Moves a waiting job to another time; a running or ended one is left alone.
@@ -144,6 +150,25 @@ begin
     return true;
 end $$;
 
+-- A job that waits for a signal or an answer has no time that could be moved; nor has an undo before its job has ended.
+create or replace function millrace.reschedule_check(the_job bigint) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    waits jsonb := millrace.wait_of(the_job);
+    u millrace.undo;
+begin
+    if waits ->> 'what' in ('signal', 'approval') then
+        perform millrace.refuse(format('job %s waits for %s, and for no time', the_job,
+                case waits ->> 'what' when 'signal' then format('the signal %L', waits ->> 'name') else 'a person''s answer' end), 'id',
+            format('Give it what it waits for; millrace jobs retry %s lets it look again.', the_job), '55000', 'conflict');
+    end if;
+    select x.* into u from millrace.undo x where x.undo_job = the_job and exists (select from millrace.blocked b where b.job = the_job);
+    if found then
+        perform millrace.refuse(format('job %s undoes step %L of job %s when that has ended without success', the_job, left(u.step, 60), u.job), 'id',
+            null, '55000', 'conflict');
+    end if;
+end $$;
+
 create or replace function millrace.reschedule_now(the_job bigint, run_at timestamptz) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$
 declare
@@ -151,6 +176,10 @@ declare
     tries int := 0;
 begin
     perform pg_current_xact_id();
+    perform millrace.reschedule_check(the_job);
+    -- In the middle of its work it waits until the other time.
+    update millrace.wait w set due = reschedule_now.run_at, place = reschedule_now.run_at
+      from millrace.timer d where w.job = the_job and w.what = 1 and d.job = w.job and d.due = w.place;
     update millrace.blocked b set due = reschedule_now.run_at where b.job = the_job;
     if found then
         return true;                                      -- it waits for other jobs, and then for that time

@@ -1,4 +1,5 @@
--- The one way to end a job that does not run, the one to bring an ended job back, and the one to take a job away.
+-- The one way to end a job that does not run, the one to bring an ended job back, and the one to take a job away. Every door, every bulk
+-- action, every sweep and every undo uses them. states.md says what becomes of what stands beside the job.
 
 -- Takes a waiting job out of its place. The job may move between two looks, so the caller repeats it. A job that comes due meanwhile is
 -- found in line.
@@ -83,14 +84,13 @@ begin
     if keyed is not null then
         perform millrace.unique_end(keyed);
     end if;
-    if millrace.flows_note(ids, array_fill(2::smallint, array[cardinality(ids)]), null, array_fill(null::bigint, array[cardinality(ids)])) then
-        perform pg_notify('millrace', 'flows');
-    end if;
+    perform millrace.ends_note(ids, 2);
 end $$;
 
 -- The one place where an ended job, dead or cancelled, gets a place again: it takes its key, and waits again for its predecessors that have
--- not ended. with_flow: also for failed predecessors, which will run again as well. False: there was nothing to do.
-create or replace function millrace.redrive(the_job bigint, with_flow boolean default false) returns boolean
+-- not ended. with_flow: also for failed predecessors, which will run again as well. fresh: it does every step again. False: there was nothing
+-- to do.
+create or replace function millrace.redrive(the_job bigint, with_flow boolean default false, fresh boolean default false) returns boolean
 language plpgsql volatile set enable_seqscan = off set jit = off as $$
 declare
     head record;
@@ -115,11 +115,7 @@ begin
         perform millrace.refuse(format('the arguments of job %s are no longer kept: it cannot run again', the_job), 'id',
             'Its retention has passed. Enqueue it again, if you have its arguments elsewhere.', '55000', 'conflict');
     end if;
-    delete from millrace.cancel c where c.job = the_job;  -- it spoke of a run that is over
-    -- Jobs that still wait for it wait for the new end.
-    delete from millrace.ending n where n.pred = the_job;
-    update millrace.edge e set outcome = null
-     where e.pred = the_job and e.outcome in (2, 3) and (with_flow or exists (select from millrace.blocked b where b.job = e.succ));
+    perform millrace.back_beside(the_job, with_flow);
     if head.unique_hash is not null then
         holder := millrace.unique_take(head.unique_hash, the_job);
         if holder <> the_job then
@@ -127,18 +123,24 @@ begin
                 'Cancel that job first, or let it finish; after options.unique_for the key is free again.', '23505', 'conflict');
         end if;
     end if;
+    if redrive.fresh then
+        perform millrace.undo_fresh_check(the_job);
+        perform millrace.steps_forget(the_job);
+        select j.kind into head.kind from millrace.job j where j.id = the_job;
+    end if;
     if with_flow then
         update millrace.edge e set outcome = null where e.succ = the_job and e.outcome in (2, 3);
     end if;
     -- Redriven alone, it ignores failed predecessors, but not the run that makes it, which may never have succeeded.
-    starts := millrace.flow_starts(head.options);
+    starts := millrace.flow_starts_again(the_job, head.options);
     if exists (
         select from millrace.edge e
          where e.succ = the_job and e.outcome is null
            and (e.number is not null or starts <> 1 or not exists (select from millrace.edge b where b.succ = the_job and b.outcome in (2, 3))))
     then
+        update millrace.wait w set attempt = 0, crashes = 0 where w.job = the_job;
         insert into millrace.blocked (job, due, starts, waits, fresh)
-        values (the_job, null, starts, coalesce(head.options #>> '{after,any_dead}' = 'wait', false), true);
+        values (the_job, null, starts, starts in (2, 4) or coalesce(head.options #>> '{after,any_dead}' = 'wait', false), true);
         perform pg_notify('millrace', 'flows');
     else
         insert into millrace.ready (seq, job, queue, kind, lane)
@@ -147,6 +149,33 @@ begin
     end if;
     return true;
 end $$;
+
+-- What stands beside an ended job when it comes back, wherever it comes to stand: its undos, cancels of the run that is over, and the jobs
+-- that still wait for it, which wait for the new end.
+create or replace function millrace.back_beside(the_job bigint, with_flow boolean default false) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+begin
+    -- First of all: a teller that has noted this end tells it now, and the undos are locked after it.
+    delete from millrace.ending n where n.pred = the_job;
+    perform millrace.undos_back(the_job);
+    delete from millrace.cancel c where c.job = the_job;
+    update millrace.edge e set outcome = null
+     where e.pred = the_job and e.outcome in (2, 3) and (with_flow or exists (select from millrace.blocked b where b.job = e.succ));
+    if exists (select from millrace.job j where j.id = the_job and j.options ? 'undo') and not exists (select from millrace.undo u where u.undo_job = the_job) then
+        perform millrace.refuse(format('job %s has nothing left to undo', the_job), 'id',
+            'The step is no longer on record, or its job is gone.', '55000', 'conflict');
+    end if;
+end $$;
+
+-- When a job starts that comes back and has to wait: an undo in its turn; one in the middle of its work when the jobs that it has made have
+-- ended, however they end.
+create or replace function millrace.flow_starts_again(the_job bigint, the_options jsonb) returns smallint
+language sql stable as $$
+    select case when the_options ? 'undo' then 4
+                when exists (select from millrace.wait w where w.job = the_job and w.what = 3)
+                     or exists (select from millrace.step s where s.job = the_job and s.asked ->> 'what' = 'jobs') then 2
+                else millrace.flow_starts(the_options) end::smallint
+$$;
 
 create or replace function millrace.job_delete_now(the_job bigint) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$
@@ -160,8 +189,9 @@ begin
     if was = 'running' then                               -- perhaps since a moment ago
         perform millrace.refuse(format('job %s is running', the_job), 'id', 'Cancel it first.', '55000', 'conflict');
     end if;
-    if was is distinct from 'ended' and millrace.flows_note(array[the_job], array[2::smallint], null, array[null::bigint]) then
-        perform pg_notify('millrace', 'flows');           -- for those who wait for it, it is cancelled
+    perform millrace.undo_delete_check(the_job);
+    if was is distinct from 'ended' then
+        perform millrace.ends_note(array[the_job], 2);    -- for those who wait for it, it is cancelled
     end if;
     delete from millrace.edge e where e.succ = the_job;
     if the_hash is not null then

@@ -17,7 +17,8 @@ begin
     select k.job from kin k order by k.job limit most;
 end $$;
 
--- Cancels all jobs of a flow that have not ended, the last ones first, so that nothing starts meanwhile. Returns how many.
+-- Cancels all jobs of a flow that have not ended, the last ones first, so that nothing starts meanwhile. What the cancelled ones have done is
+-- undone: the undos are of the flow too, and are left alone. Returns how many.
 create or replace function millrace.flow_cancel(id bigint, caller millrace.caller_name default current_user) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -27,7 +28,8 @@ declare
 begin
     for one in select f from millrace.flow_ids(flow_cancel.id, caller => flow_cancel.caller) f order by f desc loop
         select j.owner, j.tenant into head from millrace.job j where j.id = one;
-        continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_cancel.caller);
+        continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_cancel.caller)
+            or exists (select from millrace.undo u where u.undo_job = one);
         cancelled := cancelled + millrace.cancel_now(one)::int;
     end loop;
     if cancelled > 0 then

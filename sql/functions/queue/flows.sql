@@ -8,17 +8,33 @@ language plpgsql stable as $$ begin return exists (select from (select from mill
 -- ended them then calls flows_advance, after the commit.
 create or replace function millrace.flows_note(ids bigint[], outcomes smallint[], the_session bigint, numbers bigint[]) returns boolean
 language plpgsql volatile as $$
+declare
+    -- With an older snapshot a caller's own transaction does not see who waits by now.
+    sees_all boolean := current_setting('transaction_isolation') = 'read committed';
 begin
-    if not millrace.flows_in_use() then
+    if sees_all and not millrace.flows_in_use() then
         return false;
     end if;
     insert into millrace.ending (pred, outcome, session, number)
     select f.id, f.outcome, the_session, f.number
       from unnest(ids, outcomes, numbers) f(id, outcome, number)
-     where exists (select from millrace.edge e
+     where not sees_all or exists (select from millrace.edge e
                     where e.pred = f.id and coalesce(e.outcome, 0) = 0
                       and (f.outcome <= 3 or (e.session = the_session and e.number = f.number)));
     return found;
+end $$;
+
+-- Notes ends that no worker's flush makes. They are noted whether a job is seen that waits for them or not: see flows_check. Nobody is told
+-- of one that nobody waits for; it is looked at within a second.
+create or replace function millrace.ends_note(ids bigint[], outcome int) returns void
+language plpgsql volatile set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+begin
+    insert into millrace.ending (pred, outcome) select i, ends_note.outcome from unnest(ids) i;
+    if millrace.flows_in_use() and exists (
+        select from unnest(ids) i(id) cross join lateral (select from millrace.edge e where e.pred = i.id and coalesce(e.outcome, 0) = 0 limit 1) e)
+    then
+        perform pg_notify('millrace', 'flows');
+    end if;
 end $$;
 
 -- Reads options.after, fence and before of a new job, and draws its edges. True when it has to wait.
@@ -50,6 +66,10 @@ begin
             perform millrace.refuse(format('job %s is not blocked any more', follower), 'options.before',
                 'First enqueue the blocked job with after or fence, then the jobs before it.', '55000', 'conflict');
         end if;
+        if millrace.flow_waits(array[the_job], follower) then
+            perform millrace.refuse(format('job %s would wait for itself: the new job comes before it, and after it', follower), 'options.before',
+                'Leave it out of before, or out of what the new job comes after.');
+        end if;
         insert into millrace.edge (pred, succ) values (the_job, follower) on conflict do nothing;
     end loop;
     if given is null and not the_options ? 'fence' then
@@ -58,6 +78,22 @@ begin
     insert into millrace.blocked (job, due, starts, waits, fresh)
     values (the_job, the_due, millrace.flow_starts(the_options), coalesce(the_options #>> '{after,any_dead}' = 'wait', false), given is not null);
     return true;
+end $$;
+
+-- Whether one of these jobs waits for that one, by others or by a unique key.
+create or replace function millrace.flow_waits(ids bigint[], that bigint) returns boolean
+language plpgsql stable set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+begin
+    return exists (
+        with recursive kin(job) as (
+            select unnest(ids)
+            union
+            select n.job from kin k cross join lateral (
+                select e.pred as job from millrace.edge e where e.succ = k.job and e.outcome is null
+                union all
+                select u.job from millrace.unique_lock u where u.next = k.job) n
+        )
+        select from kin k where k.job = that);
 end $$;
 
 create or replace function millrace.flow_starts(the_options jsonb) returns smallint
@@ -214,7 +250,8 @@ begin
               from gone g cross join lateral (select * from millrace.job j where j.id = g.job offset 0) j
               left join lateral (select x.attempt, x.crashes from millrace.wait x where x.job = g.job and x.what = 3 offset 0) w on true
         ), later as (
-            insert into millrace.timer (due, job, queue, kind, lane) select g.due, g.job, g.queue, g.kind, g.lane from going g where g.due > t
+            insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
+            select g.due, g.job, g.queue, g.kind, millrace.lane_of(g.lane, g.crashes, false), g.attempt, g.crashes from going g where g.due > t
         ), now_ready as (
             insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate)
             select nextval('millrace.seq'), g.job, g.queue, g.kind, millrace.lane_of(g.lane, g.crashes, g.attempt + g.crashes > 0), g.attempt, g.crashes,
@@ -297,27 +334,89 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off as $$
 declare
+    t timestamptz := millrace.now();
     seqs bigint[];
+    one bigint;
+    held int := 0;
+    n int;
+    gone int;
+begin
+    told := 0;
+    more := false;
+    if not exists (select from millrace.ending e where coalesce(e.look_at <= t, true)) then
+        return;
+    end if;
+    -- One teller at a time: two that settle the same jobs by different ends would wait for each other in a circle.
+    perform millrace.turns_wait('flows');
+    seqs := array(select e.seq from millrace.ending e where e.look_at is null order by e.seq limit 1000 for update skip locked);
+    if seqs <> '{}' then
+        begin
+            select x.told, x.gone into told, gone from millrace.flows_tell(seqs, most) x;
+            more := gone = 1000 or told > 0 and (told >= most or gone < cardinality(seqs));
+        exception when lock_not_available or deadlock_detected then
+            -- Somebody's open transaction holds one of these jobs. The others need not wait for it: each by itself, and that one later.
+            foreach one in array seqs loop
+                n := millrace.flows_tell_one(one, most);
+                told := told + coalesce(n, 0);
+                held := held + (n is null)::int;
+                exit when held = 5;                       -- others wait for this teller
+            end loop;
+            more := true;
+        end;
+    end if;
+    held := 0;
+    for one in select e.seq from millrace.ending e where e.look_at <= t order by e.look_at, e.seq limit 1000 for update skip locked loop
+        n := millrace.flows_tell_one(one, most);
+        told := told + coalesce(n, 0);
+        more := more or coalesce(n > 0, false);           -- they may have followers of their own
+        held := held + (n is null)::int;
+        exit when held = 3;
+    end loop;
+end $$;
+
+-- Tells one end, or looks at it again in a second: null.
+create or replace function millrace.flows_tell_one(the_seq bigint, most int) returns int
+language plpgsql volatile as $$
+begin
+    return (select x.told from millrace.flows_tell(array[the_seq], most) x);
+exception when lock_not_available or deadlock_detected then
+    update millrace.ending e set look_at = millrace.now() + interval '1 second' where e.seq = the_seq;
+    return null;
+end $$;
+
+-- Tells these ends, which the caller has locked. gone: how many need not be told any more. It waits for no open transaction.
+create or replace function millrace.flows_tell(seqs bigint[], most int, out told int, out gone int)
+language plpgsql volatile set lock_timeout = '100ms' set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
     preds bigint[];
     outcomes smallint[];
     sessions bigint[];
     numbers bigint[];
     succs bigint[];
+    held bigint[];
     n int;
 begin
     told := 0;
-    more := false;
-    if not exists (select from millrace.ending) then
-        return;
-    end if;
-    -- One teller at a time: two that settle the same jobs by different ends would wait for each other in a circle.
-    perform millrace.turns_wait('flows');
     select array_agg(x.seq), array_agg(x.pred), array_agg(x.outcome), array_agg(x.session), array_agg(x.number)
       into seqs, preds, outcomes, sessions, numbers
-      from (select e.* from millrace.ending e order by e.seq limit 1000 for update skip locked) x;
+      from (select e.* from millrace.ending e where e.seq = any (seqs) order by e.seq) x;
     if seqs is null then
+        gone := 0;
         return;
     end if;
+    -- Jobs that somebody's open transaction holds are told later, and the others of the same end now.
+    succs := array(
+        select distinct c.succ
+          from unnest(preds, outcomes, sessions, numbers) x(pred, outcome, session, number)
+         cross join lateral (
+            select c.succ from millrace.edge c
+             where c.pred = x.pred and coalesce(c.outcome, 0) = 0
+               and (c.number is null or (x.outcome = 1 and c.session = x.session and c.number = x.number))
+             limit most) c
+         where x.outcome in (1, 2, 3) limit most);
+    held := array(
+        select b.job from millrace.blocked b where b.job = any (succs)
+        except select unnest(array(select b.job from millrace.blocked b where b.job = any (succs) order by b.job for update skip locked)));
     for final in 1 .. 3 loop
         with told_now as (
             update millrace.edge e set outcome = final
@@ -328,6 +427,7 @@ begin
                     select c.ctid from millrace.edge c
                      where c.pred = x.pred and coalesce(c.outcome, 0) = 0
                        and (c.number is null or (x.outcome = 1 and c.session = x.session and c.number = x.number))
+                       and c.succ <> all (held)
                      limit most) c
                  where x.outcome = final limit greatest(most - told, 0)))
             returning e.succ
@@ -353,6 +453,17 @@ begin
         told := told + cardinality(succs);
         perform millrace.flow_forget(succs);
     end if;
+    -- Undos that were forgotten: those of earlier steps do not wait for them.
+    if 9 = any (outcomes) then
+        with gone as (
+            delete from millrace.edge e
+             where e.pred = any (array(select x.pred from unnest(preds, outcomes) x(pred, outcome) where x.outcome = 9)) and e.number is null returning e.succ
+        )
+        select array_agg(distinct g.succ) into succs from gone g;
+        if succs is not null then
+            perform millrace.flow_settle(succs);
+        end if;
+    end if;
     delete from millrace.ending e
      where e.seq = any (array(
         select x.seq from unnest(seqs, preds, outcomes, sessions, numbers) x(seq, pred, outcome, session, number)
@@ -360,12 +471,22 @@ begin
             select from millrace.edge c
              where c.pred = x.pred and coalesce(c.outcome, 0) = 0
                and (x.outcome in (1, 2, 3) or (c.session = x.session and c.number = x.number)))));
-    get diagnostics n = row_count;
-    more := told > 0 and (told >= most or n = 1000 or n < cardinality(seqs));
+    get diagnostics gone = row_count;
+    if held <> '{}' then
+        update millrace.ending e set look_at = millrace.now() + interval '1 second'
+         where e.seq = any (seqs) and exists (select from millrace.edge c where c.pred = e.pred and c.succ = any (held) and coalesce(c.outcome, 0) = 0);
+    end if;
 end $$;
 
--- Checks jobs that were enqueued at the same moment as the end of a job they wait for: that end may not have seen them. After one look the
--- two cannot miss each other any more: the other job has ended, or waits, or its lease is free, so that its end is still to come.
+-- Checks jobs that were enqueued at the same moment as the end of a job they wait for: that end may not have seen them. After one look that
+-- is sure the two cannot miss each other any more. For let F wait for X, and let this look come after F's commit, as it must to see F:
+--   The end is a worker's flush, a rescue or a hand-back. It locks X's lease before it looks for those who wait, and reads what is committed.
+--       Where this look finds the lease locked, it is not sure and comes again. Where it locks the lease itself, or finds none, the end comes
+--       after it and sees F; or it came before, and its record is here.
+--   The end is any other: a cancellation, a deletion, complete() with an older snapshot. It leaves a note whether it sees F or not. Where it
+--       is committed, its record is here. Where it is not, its note appears when it is; who takes that note looks for those who wait after
+--       that, and sees F; and the note stays until somebody has looked.
+-- No place of X needs to be locked, so an open transaction keeps nobody waiting, and a repeatable read, which sees no F, loses nobody.
 create or replace function millrace.flows_check(most int default 500) returns int
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -373,19 +494,43 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off as $$
 declare
-    one record;
-    pred record;
-    ended smallint;
-    sure boolean;
-    checked int := 0;
+    fresh bigint[];
+    one bigint;
+    held int := 0;
 begin
     if not exists (select from millrace.blocked b where b.fresh) then
         return 0;
     end if;
     perform millrace.turns_wait('flows');                 -- see flows_advance
-    for one in select b.job from millrace.blocked b where b.fresh order by b.job limit most for update skip locked loop
+    fresh := array(select b.job from millrace.blocked b where b.fresh order by b.job limit most for update skip locked);
+    begin
+        perform millrace.flows_look(fresh);
+    exception when lock_not_available or deadlock_detected then
+        -- As in flows_advance; which of them is looked at first is left to chance, so that none is always behind those that are held.
+        for one in select f from unnest(fresh) f order by random() loop
+            begin
+                perform millrace.flows_look(array[one]);
+            exception when lock_not_available or deadlock_detected then
+                held := held + 1;                         -- it is fresh as before
+            end;
+            exit when held = 5;
+        end loop;
+    end;
+    return cardinality(fresh);
+end $$;
+
+-- Looks at these fresh jobs, which the caller has locked. It waits for no open transaction.
+create or replace function millrace.flows_look(fresh bigint[]) returns void
+language plpgsql volatile set lock_timeout = '100ms' set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    one bigint;
+    pred record;
+    ended smallint;
+    sure boolean;
+begin
+    foreach one in array fresh loop
         sure := true;
-        for pred in select e.pred from millrace.edge e where e.succ = one.job and e.outcome is null and e.number is null loop
+        for pred in select e.pred from millrace.edge e where e.succ = one and e.outcome is null and e.number is null loop
             ended := null;
             perform from millrace.lease l
              where l.lo <= pred.pred and l.hi >= pred.pred and pred.pred = any (l.ids) for update skip locked;
@@ -397,19 +542,17 @@ begin
             end if;
             select h.outcome into ended from millrace.history h where h.id = pred.pred and h.outcome in (1, 2, 3) limit 1;
             if found then
-                update millrace.edge e set outcome = ended where e.pred = pred.pred and e.succ = one.job and e.outcome is null;
+                update millrace.edge e set outcome = ended where e.pred = pred.pred and e.succ = one and e.outcome is null;
             elsif not exists (select from millrace.job j where j.id = pred.pred)    -- where it was deleted, its end is noted
                 and not exists (select from millrace.ending n where n.pred = pred.pred) then
-                delete from millrace.edge e where e.pred = pred.pred and e.succ = one.job;
+                delete from millrace.edge e where e.pred = pred.pred and e.succ = one;
             end if;
         end loop;
         if sure then
-            update millrace.blocked b set fresh = false where b.job = one.job;
+            update millrace.blocked b set fresh = false where b.job = one;
         end if;
-        perform millrace.flow_settle(array[one.job]);
-        checked := checked + 1;
+        perform millrace.flow_settle(array[one]);
     end loop;
-    return checked;
 end $$;
 
 -- Deletes edges whose jobs are gone: a range of them at each call of maintenance. Returns how many. That a job waited for one that failed

@@ -185,10 +185,11 @@ begin
 end $$;
 
 -- The doors' insides for operators, who see every job; a call of many is one row of the audit.
-create or replace function millrace.job_seen_cancel(the_job bigint) returns boolean
+create or replace function millrace.job_seen_cancel(the_job bigint, named boolean) returns boolean
 language plpgsql volatile as $$
 begin
     perform millrace.must_see(the_job, caller => current_user);
+    perform millrace.undo_end_check(the_job, named);
     return millrace.cancel_now(the_job);
 end $$;
 
@@ -196,13 +197,7 @@ create or replace function millrace.job_seen_retry(the_job bigint, fresh boolean
 language plpgsql volatile as $$
 begin
     perform millrace.retry_check(the_job, caller => current_user);
-    if not millrace.retry_now(the_job) then
-        return false;
-    end if;
-    if fresh then
-        perform millrace.steps_forget(the_job);
-    end if;
-    return true;
+    return millrace.retry_now(the_job, fresh);
 end $$;
 
 create or replace function millrace.job_seen_delete(the_job bigint) returns boolean
@@ -213,7 +208,8 @@ begin
 end $$;
 
 -- One operation on many jobs, each separately: a refusal of one does not stop the others. outcome: done, nothing, or a refusal's SQLSTATE.
-create or replace function millrace.jobs_do(the_deed text, ids bigint[], caller millrace.caller_name default current_user)
+-- named: somebody has named these jobs one by one, and no filter has found them.
+create or replace function millrace.jobs_do(the_deed text, ids bigint[], named boolean default false, caller millrace.caller_name default current_user)
 returns table (id bigint, outcome text, reason text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -229,7 +225,7 @@ begin
     foreach id in array ids loop
         begin
             reason := null;
-            outcome := case when case when id = any (gone) then true else case the_deed when 'cancel' then millrace.job_seen_cancel(id) when 'retry' then millrace.job_seen_retry(id, false)
+            outcome := case when case when id = any (gone) then true else case the_deed when 'cancel' then millrace.job_seen_cancel(id, coalesce(named, false)) when 'retry' then millrace.job_seen_retry(id, false)
                 when 'retry_fresh' then millrace.job_seen_retry(id, true)
                 else millrace.job_seen_delete(id) end end then 'done' else 'nothing' end;
         exception when no_data_found or unique_violation or object_not_in_prerequisite_state then

@@ -88,6 +88,7 @@ begin
     case was
     when 'timer' then
         insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes) values (due, the_job, queue, kind, lane, attempt, crashes);
+        update millrace.wait w set look_at = millrace.now() where w.job = the_job and w.what in (2, 4);    -- see signals_tell
     when 'ready' then
         insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes, gate) values (seq, the_job, queue, kind, lane, attempt, crashes, gate);
     when 'parked' then

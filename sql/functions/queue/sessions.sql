@@ -22,12 +22,12 @@ end $$;
 -- the_failures: what has failed since the last beat, similar errors together: objects with queue, kind, error (one of them; null: of several
 -- that had no room), failed, dead, jobs (some of the ids, the latest first), lo and hi (the smallest and the largest id).
 -- wait_ms, waits: how long the first runs of unscheduled jobs among these waited altogether, and how many they are. times: how many runs
--- took how long (see sample_times).
+-- took how long (see sample_times). clock: what the worker's own clock says.
 create or replace function millrace.beat(
     the_session bigint, the_state text, the_running int, the_waiting int, the_stuck int,
     the_queues int[] default null, the_kinds int[] default null, succeeded int[] default null, failed int[] default null,
     dead int[] default null, cancelled int[] default null, snoozed int[] default null, ms bigint[] default null, the_failures jsonb default null,
-    wait_ms bigint[] default null, waits int[] default null, times text[] default null
+    wait_ms bigint[] default null, waits int[] default null, times text[] default null, clock timestamptz default null
 ) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -35,7 +35,8 @@ declare
     stands boolean;
 begin
     update millrace.beat b
-       set beat = b.beat + 1, at = t, state = the_state, running = the_running, waiting = the_waiting, stuck = the_stuck
+       set beat = b.beat + 1, at = t, state = the_state, running = the_running, waiting = the_waiting, stuck = the_stuck,
+           ahead = extract(epoch from beat.clock - clock_timestamp())
      where b.session = the_session;
     stands := found;
     if the_queues is not null then
@@ -224,7 +225,7 @@ begin
         select nullif(one.number, usual.number), nullif(one.at, usual.at), nullif(j.kind, usual.kind), u.id,
                nullif(u.attempt, 0::smallint), nullif(u.crashes, 0::smallint),
                j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true end,
-               case when not j.whole then null when (j.options ->> 'expires_at')::timestamptz <= one.at then true end,
+               case when not j.whole then null when (j.options ->> 'expires_at')::timestamptz <= one.at then nullif(not millrace.job_has_begun(j.id), false) end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, u.gate, u.gates
           from (select unnest(one.ids) as id, unnest(one.attempts) as attempt, unnest(one.crashes) as crashes, unnest(one.slot_gates) as gate,
                        null::bigint[] as gates

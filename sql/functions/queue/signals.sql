@@ -117,8 +117,10 @@ begin
     return true;
 end $$;
 
--- Tells the waiting jobs of signals that were committed. Workers call it after a notification and once a second. told: how many jobs go on; looked: how
--- many signals there were; more: there were more signals than `most`.
+-- Tells the waiting jobs of signals that were committed, and of those that were kept while a job was out of its wait. Workers call it after a
+-- notification and once a second. told: how many jobs go on; looked: how many signals there were; more: there were more signals than `most`.
+-- What somebody's open transaction holds is passed over: a turn, or a job that would take the signal. It is looked at again in a second, after
+-- the others: however much of it there is, nobody else waits for it.
 create or replace function millrace.signals_tell(most int default 500, out told int, out looked int, out more boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -127,36 +129,50 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan as $$
 declare
+    t timestamptz := millrace.now();
     fresh millrace.signal[];
+    back millrace.wait[];
     mine int[];
     s millrace.signal;
     w millrace.wait;
     goes_on boolean;
     is_held boolean;
-    held int := 0;
+    some_are_held boolean;
+    held bigint[] := '{}';
+    held_jobs bigint[] := '{}';
 begin
     told := 0;
     looked := 0;
     more := false;
     -- A look without a lock: most of the time there is nothing.
-    if not exists (select from millrace.signal x where x.state = 0) then
+    if not exists (select from millrace.signal x where x.state = 0) and not exists (select from millrace.wait x where x.look_at is not null) then
         return;
     end if;
-    fresh := array(select x from millrace.signal x where x.state = 0 order by x.seq limit most);
-    if cardinality(fresh) = 0 then
+    fresh := array(select x from millrace.signal x
+                    where x.state = 0 and coalesce(x.look_at, '-infinity') <= t order by coalesce(x.look_at, '-infinity'), x.seq limit most);
+    back := array(select x from millrace.wait x where x.look_at <= t order by x.look_at limit most);
+    if cardinality(fresh) + cardinality(back) = 0 then
         return;
     end if;
     -- The turns first and then the signals, as a wait takes them: the other way round the two could wait for each other. What others have the
     -- turn of is theirs to tell, or to take.
-    mine := array(select t.bucket from millrace.turn t
-                   where t.name = 'signal' and t.bucket = any (array(select distinct millrace.signal_bucket(x.name, x.key) from unnest(fresh) x))
-                   order by t.bucket for update skip locked);
+    mine := array(select x.bucket from millrace.turn x
+                   where x.name = 'signal' and x.bucket = any (array(
+                        select millrace.signal_bucket(f.name, f.key) from unnest(fresh) f union select millrace.signal_bucket(b.name, b.key) from unnest(back) b))
+                   order by x.bucket for update skip locked);
     if cardinality(mine) = 0 then
-        mine := array[millrace.signal_bucket(fresh[1].name, fresh[1].key)];
-        perform millrace.turns_wait('signal', mine);
+        mine := millrace.signal_turn(case when cardinality(fresh) > 0 then millrace.signal_bucket(fresh[1].name, fresh[1].key)
+                                          else millrace.signal_bucket(back[1].name, back[1].key) end);
     end if;
-    foreach s in array fresh loop
-        continue when not millrace.signal_bucket(s.name, s.key) = any (mine);
+    some_are_held := exists (select from millrace.signal x where x.state = 0 and coalesce(x.look_at, '-infinity') > t);
+    for s in select f.* from unnest(fresh) f order by f.seq loop
+        -- An earlier one of the same name and key comes first.
+        if not millrace.signal_bucket(s.name, s.key) = any (mine)
+           or some_are_held and exists (select from millrace.signal x where x.name = s.name and x.key = s.key and x.state = 0 and x.seq < s.seq and x.look_at > t)
+        then
+            held := held || s.seq;
+            continue;
+        end if;
         -- Who had the turn before may have told or taken it.
         perform from millrace.signal x where x.seq = s.seq and x.state = 0 for update skip locked;
         continue when not found;
@@ -175,13 +191,57 @@ begin
             insert into millrace.signal_taken (signal, job) values (s.seq, w.job);
         end loop;
         if is_held and s.state <> 2 then
-            held := held + 1;                             -- looked at again in a second
+            held := held || s.seq;
         elsif s.state <> 2 then
             update millrace.signal x set state = 1 where x.seq = s.seq;
         end if;
     end loop;
-    looked := cardinality(fresh) - held;
-    more := looked = most;
+    foreach w in array back loop
+        goes_on := case when millrace.signal_bucket(w.name, w.key) = any (mine) then millrace.wait_look(w.job) end;
+        told := told + coalesce(goes_on, false)::int;
+        held_jobs := case when goes_on is null then held_jobs || w.job else held_jobs end;
+    end loop;
+    update millrace.signal x set look_at = t + interval '1 second'
+     where x.seq = any (array(select h.seq from millrace.signal h where h.seq = any (held) and h.state = 0 for update skip locked));
+    update millrace.wait x set look_at = t + interval '1 second'
+     where x.job = any (array(select h.job from millrace.wait h where h.job = any (held_jobs) for update skip locked));
+    looked := cardinality(fresh) - cardinality(held);
+    more := looked + cardinality(back) - cardinality(held_jobs) > 0 and (cardinality(fresh) = most or cardinality(back) = most);
+end $$;
+
+-- A turn that others may have for long; empty: they have it.
+create or replace function millrace.signal_turn(bucket int) returns int[]
+language plpgsql volatile set lock_timeout = '200ms' as $$
+begin
+    perform millrace.turns_wait('signal', array[bucket]);
+    return array[bucket];
+exception when lock_not_available then
+    return '{}';
+end $$;
+
+-- Looks for what was kept for a job while it was out of its wait. True: it goes on; null: a transaction that is still open has something to
+-- do with it. The caller has the turn of the name and key.
+create or replace function millrace.wait_look(the_job bigint) returns boolean
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+    w millrace.wait;
+    given jsonb;
+begin
+    select x.* into w from millrace.wait x where x.job = the_job for update skip locked;
+    if not found then
+        return case when not exists (select from millrace.wait x where x.job = the_job) then false end;
+    end if;
+    perform from millrace.timer d where d.job = the_job and d.due = w.place for update skip locked;
+    if not found and exists (select from millrace.timer d where d.job = the_job and d.due = w.place) then
+        return null;
+    elsif found then
+        given := millrace.signal_take(the_job, w.name, w.key);
+        if given is not null then
+            return millrace.wait_over(w, given);
+        end if;
+    end if;
+    update millrace.wait x set look_at = null where x.job = the_job;
+    return false;
 end $$;
 
 -- The oldest kept signal that a job may take, taken; null: there is none. The caller has the turn of the name and key.

@@ -143,6 +143,7 @@ begin
     select array_agg(g.undo_job) into undos from gone g join millrace.blocked b on b.job = g.undo_job;
     if undos is not null then
         perform millrace.flow_forget(undos);
+        perform millrace.ends_note(undos, 9);
     end if;
     if place.was is not null then
         perform millrace.place_put(step_forget.id, place.was, case place.was when 'ready' then nextval('millrace.seq') end, place.queue, place.kind,

@@ -139,26 +139,30 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
         on conflict (job) do update set value = excluded.value
 $$;
 
+-- In full, because a table has a column of this name too.
 create or replace function millrace.trace_forget(jobs bigint[]) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$
-    delete from millrace.step s where s.job = any (jobs);
-    delete from millrace.progress p where p.job = any (jobs);
-    delete from millrace.log_line l where l.job = any (jobs);
-    delete from millrace.result r where r.job = any (jobs);
-    delete from millrace.wait w where w.job = any (jobs);
-    delete from millrace.undo u where u.job = any (jobs);
-    delete from millrace.fork f where f.job = any (jobs);
-    delete from millrace.approval a where a.job = any (jobs);
-    delete from millrace.approval_person p where p.job = any (jobs);
-    delete from millrace.output o where o.job = any (jobs);
-    delete from millrace.published p where p.job = any (jobs);
-    delete from millrace.old_way o where o.job = any (jobs);
-    delete from millrace.job_field x where x.job = any (jobs)
+    delete from millrace.step s where s.job = any (trace_forget.jobs);
+    delete from millrace.progress p where p.job = any (trace_forget.jobs);
+    delete from millrace.log_line l where l.job = any (trace_forget.jobs);
+    delete from millrace.result r where r.job = any (trace_forget.jobs);
+    delete from millrace.wait w where w.job = any (trace_forget.jobs);
+    delete from millrace.undo u where u.job = any (trace_forget.jobs);
+    delete from millrace.undo u where u.undo_job = any (trace_forget.jobs);
+    delete from millrace.fork f where f.job = any (trace_forget.jobs);
+    delete from millrace.approval a where a.job = any (trace_forget.jobs);
+    delete from millrace.approval_person p where p.job = any (trace_forget.jobs);
+    delete from millrace.output o where o.job = any (trace_forget.jobs);
+    delete from millrace.published p where p.job = any (trace_forget.jobs);
+    delete from millrace.old_way o where o.job = any (trace_forget.jobs);
+    delete from millrace.job_field x where x.job = any (trace_forget.jobs);
+    -- Of edges to others stays what these still have to know: see flows_expire.
+    delete from millrace.edge e where e.pred = any (trace_forget.jobs) and (e.outcome = 1 or not exists (select from millrace.job j where j.id = e.succ))
 $$;
 
 -- Traces are deleted after their jobs, in whatever way those went. The sweep walks in order of jobs, `stretch` jobs a minute, and continues
--- at once where it found something. Nobody sees the leftovers meanwhile, because every door looks for the job first. Returns how many rows
--- it deleted.
+-- at once where it found something. Nobody sees the leftovers meanwhile, because every door looks for the job first. Steps that are still to be
+-- undone stay as long as the job that undoes them. Returns how many rows it deleted.
 create or replace function millrace.trace_sweep(stretch int default 20000) returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -179,7 +183,8 @@ begin
         for turn in 1 .. 10 loop
             execute format('select max(x.job), count(*) from (select e.job from millrace.%I e where e.job > $1 order by e.job limit $2) x', one.of)
                into last, n using place, stretch;
-            execute format('delete from millrace.%I e where e.job > $1 and e.job <= $2 and not exists (select from millrace.job j where j.id = e.job)', one.of)
+            execute format('delete from millrace.%I e where e.job > $1 and e.job <= $2 and not exists (select from millrace.job j where j.id = e.job)%s', one.of,
+                case when one.of in ('step', 'undo') then ' and not exists (select from millrace.undo u join millrace.job j on j.id = u.undo_job where u.job = e.job)' else '' end)
               using place, last;
             get diagnostics gone = row_count;
             total := total + gone;

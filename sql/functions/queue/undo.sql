@@ -30,7 +30,8 @@ begin
     insert into millrace.edge (pred, succ) select new_job, u.undo_job from millrace.undo u where u.job = the_job;
     insert into millrace.edge (pred, succ) values (the_job, new_job);
     insert into millrace.undo (undo_job, job, step) values (new_job, the_job, the_step);
-    insert into millrace.blocked (job, due, starts, waits, fresh) values (new_job, null, 4, true, false);
+    -- The run may end before the step is committed: see flows_check.
+    insert into millrace.blocked (job, due, starts, waits, fresh) values (new_job, null, 4, true, true);
 end $$;
 
 -- What becomes of an undo: 0 it waits, 1 it starts, 3 it is forgotten, for its job has succeeded.
@@ -40,7 +41,8 @@ language sql volatile as $$
                        from millrace.undo u join millrace.edge e on e.pred = u.job and e.succ = u.undo_job where u.undo_job = the_undo), 3)
 $$;
 
--- A run that has undone its step says so: the step is no longer on record, and a retry of its job does it again.
+-- A run that has undone its step says so: the step is no longer on record, and a retry of its job does it again. Of a job whose person was
+-- erased meanwhile the other steps go with the last that is undone.
 create or replace function millrace.step_undone(token text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -50,6 +52,99 @@ begin
     select * into run from millrace.live_run(step_undone.token);
     delete from millrace.undo x where x.undo_job = run.job returning * into u;
     delete from millrace.step s where s.job = u.job and s.name = u.step;
+    if not exists (select from millrace.undo x where x.job = u.job) and exists (select from millrace.job j where j.id = u.job and j.tenant like 'erased:%') then
+        delete from millrace.step s where s.job = u.job;
+    end if;
+end $$;
+
+-- An undo that is planned goes with the job whose step it undoes. One that is due is cancelled by its own number alone, when the step is to
+-- stay as it is: no flow, filter or list may say so of a refund. named: somebody has named this very job.
+create or replace function millrace.undo_end_check(the_job bigint, named boolean) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    u millrace.undo;
+begin
+    select x.* into u from millrace.undo x where x.undo_job = the_job;
+    if not found or exists (select from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3)) then
+        return;
+    end if;
+    if exists (select from millrace.blocked b where b.job = the_job) and not exists (select from millrace.history h where h.id = u.job and h.outcome in (1, 2, 3)) then
+        perform millrace.refuse(format('job %s undoes step %L of job %s if that does not succeed: it does not end by itself', the_job, left(u.step, 60), u.job), 'id',
+            format('Cancel job %s: what it has done is then undone.', u.job), '55000', 'conflict');
+    elsif not named then
+        perform millrace.refuse(format('job %s undoes step %L of job %s: it is cancelled by its own number only', the_job, left(u.step, 60), u.job), 'id',
+            format('If the step is to stay as it is: millrace jobs cancel %s', the_job), '55000', 'conflict');
+    end if;
+end $$;
+
+-- A job that comes back is no longer undone: its undos that have not begun are planned again, and so are those that somebody has cancelled.
+-- Where one is under way, or has failed, the job would do the rest of its work while the rest of it is undone: that is refused.
+create or replace function millrace.undos_back(the_job bigint) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    one record;
+    undos bigint[] := array(select u.undo_job from millrace.undo u where u.job = the_job order by u.undo_job);
+    again bigint[] := '{}';
+begin
+    if undos = '{}' then
+        return;
+    end if;
+    -- A teller locks an undo before it starts it: after this lock the undo has begun, or does not.
+    for one in select u.undo_job, u.step from millrace.undo u where u.job = the_job order by u.undo_job loop
+        perform from millrace.blocked b where b.job = one.undo_job for update;
+        continue when found;
+        update millrace.history h set outcome = 6 where h.id = one.undo_job and h.outcome = 2;
+        if found then
+            delete from millrace.ending n where n.pred = one.undo_job;
+            insert into millrace.blocked (job, due, starts, waits, fresh) values (one.undo_job, null, 4, true, false);
+            again := again || one.undo_job;
+            continue;
+        end if;
+        if exists (select from millrace.history h where h.id = one.undo_job and h.outcome = 3) then
+            perform millrace.refuse(format('step %L of job %s is not undone: job %s, which was to undo it, is dead', left(one.step, 60), the_job, one.undo_job), 'id',
+                format('Run that one again first: millrace jobs retry %s. Or leave the step as it is: millrace jobs delete %1$s', one.undo_job), '55000', 'conflict');
+        end if;
+        perform millrace.refuse(format('job %s is being undone: job %s undoes step %L', the_job, one.undo_job, left(one.step, 60)), 'id',
+            'Run it again when that has ended; it then does those steps again.', '55000', 'conflict');
+    end loop;
+    update millrace.edge e set outcome = null
+     where e.succ = any (undos) and (e.pred = the_job or e.pred = any (again)) and e.outcome is not null;
+end $$;
+
+-- A job that does all its steps again would do those twice that have an undo, and the first time would never be undone.
+create or replace function millrace.undo_fresh_check(the_job bigint) returns void
+language plpgsql stable as $$
+declare
+    u millrace.undo;
+begin
+    select x.* into u from millrace.undo x where x.job = the_job order by x.undo_job limit 1;
+    if found then
+        perform millrace.refuse(format('job %s has done step %L, which job %s undoes if the job does not succeed: begun afresh, it would do it twice', the_job, left(u.step, 60), u.undo_job),
+            'id', 'Cancel it, and run it again when its steps are undone; or retry it with the steps that it has.', '55000', 'conflict');
+    end if;
+end $$;
+
+-- What a job has done can only be undone while the job is there, and an undo that has not ended is no record to be deleted. A job that has
+-- succeeded is not undone any more.
+create or replace function millrace.undo_delete_check(the_job bigint) returns void
+language plpgsql volatile set enable_seqscan = off as $$
+declare
+    u millrace.undo;
+begin
+    select x.* into u from millrace.undo x
+     where (x.job = the_job or x.undo_job = the_job) and not exists (select from millrace.history h where h.id = x.undo_job and h.outcome in (1, 2, 3))
+     order by x.undo_job limit 1;
+    if not found then
+        return;
+    elsif exists (select from millrace.history h where h.id = u.job and h.outcome = 1) then
+        perform millrace.undo_forget(u.job);
+    elsif u.job = the_job then
+        perform millrace.refuse(format('job %s has done step %L, which job %s undoes if the job does not succeed', the_job, left(u.step, 60), u.undo_job), 'id',
+            'Cancel it, and delete it when its steps are undone.', '55000', 'conflict');
+    else
+        perform millrace.refuse(format('job %s undoes step %L of job %s', the_job, left(u.step, 60), u.job), 'id',
+            'If the step is to stay as it is, cancel this job before.', '55000', 'conflict');
+    end if;
 end $$;
 
 -- The steps of a job are forgotten, and so are the undos of theirs that have not begun.
@@ -62,5 +157,6 @@ begin
     select array_agg(g.undo_job) into undos from gone g join millrace.blocked b on b.job = g.undo_job;
     if undos is not null then
         perform millrace.flow_forget(undos);
+        perform millrace.ends_note(undos, 9);
     end if;
 end $$;

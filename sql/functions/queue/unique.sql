@@ -211,8 +211,17 @@ begin
     end if;
 end $$;
 
+-- Whether a job stands between two runs of one piece of work: it waits there, or has waited, or has done what is to be undone if it fails.
+-- Other work cannot take its place.
+create or replace function millrace.job_is_midway(the_job bigint) returns boolean
+language plpgsql stable set enable_seqscan = off as $$
+begin
+    return exists (select from millrace.wait w where w.job = the_job) or exists (select from millrace.undo u where u.job = the_job)
+        or exists (select from millrace.step s where s.job = the_job and s.asked is not null);
+end $$;
+
 -- Gives the request to the job that holds the key. fate: 'replaced', the holder waited and has taken the new contents (id is its number, or
--- its successor's if it has one); 'follows', the holder runs and the_job is now its successor; 'taken', nobody held the key and the_job
+-- its successor's if it has one); 'follows', the holder runs, or is in the middle of its work, and the_job is now its successor; 'taken', nobody held the key and the_job
 -- does now, but must not run before the hold of an ended holder is over; 'unknown', nobody has held it lately, so call unique_take;
 -- 'again', the holder has moved on meanwhile.
 create or replace function millrace.unique_replace(
@@ -231,7 +240,11 @@ declare
     told text;
 begin
     fate := 'again';
-    select u.round, u.job, u.next, u.ended, u.until, exists (select from millrace.unique_ended e where e.hash = the_hash) as is_noted into held
+    select u.round, u.job, u.next, u.ended, u.until, exists (select from millrace.unique_ended e where e.hash = the_hash) as is_noted,
+           -- in the middle of its work: see job_is_midway
+           exists (select from millrace.wait w where w.job = u.job) or exists (select from millrace.undo o where o.job = u.job)
+           or exists (select from millrace.step s where s.job = u.job and s.asked is not null) as is_midway
+      into held
       from millrace.unique_lock u where u.hash = the_hash order by u.round desc limit 1 for update;
     if not found then
         fate := 'unknown';
@@ -250,6 +263,12 @@ begin
     end if;
 
     id := coalesce(held.next, held.job);
+    if held.next is null and held.is_midway then          -- as if it ran
+        update millrace.unique_lock u set next = the_job, due = the_run_at where u.hash = the_hash and u.round = held.round;
+        id := null;
+        fate := 'follows';
+        return;
+    end if;
     if held.next is null then
         place := millrace.take_waiting(held.job);         -- a refusal below puts it back
         if place.queue is null then
@@ -296,6 +315,9 @@ begin
     if exists (select from millrace.cancel c where c.job = held.job) or exists (select from millrace.step s where s.job = held.job)
         or exists (select from millrace.progress p where p.job = held.job) or exists (select from millrace.output o where o.job = held.job)
     then
+        if millrace.job_is_midway(held.job) then          -- since a moment ago
+            perform millrace.refuse(format('job %s, which holds the unique key, has just begun to wait', held.job), 'unique_key', 'Try again.', '40001', 'conflict');
+        end if;
         delete from millrace.cancel c where c.job = held.job;
         perform millrace.steps_forget(held.job);
     end if;

@@ -44,8 +44,9 @@ select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(u.du
  where u.next is not null
 union all
 select j.id, k.name, q.name, 'blocked'::text, j.lane >> 2, j.args, coalesce(b.due, j.enqueued_at),
-       0, j.max_attempts, 0, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
-       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, null, millrace.errors_of(j.id),
+       coalesce((select w.attempt::int from millrace.wait w where w.job = b.job and w.what = 3), 0), j.max_attempts,
+       coalesce((select w.crashes::int from millrace.wait w where w.job = b.job and w.what = 3), 0), j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'),
+       coalesce(j.metadata, '{}'), j.enqueued_at, null, null, null, millrace.progress_of(j.id), millrace.errors_of(j.id),
        array(select e.pred from millrace.edge e where e.succ = b.job and e.outcome is null order by e.succ, e.pred limit 100), null, null
   from millrace.blocked b
   join millrace.job j on j.id = b.job
@@ -118,7 +119,7 @@ declare
     place record;
     tries int;
 begin
-    select j.owner, j.tenant, j.queue, j.lane, j.limit_key, j.unique_hash is not null or j.options ?| array['after', 'fence'] as waits into head from millrace.job j where j.id = job.id;
+    select j.owner, j.tenant, j.queue, j.lane, j.limit_key, j.unique_hash is not null as is_keyed into head from millrace.job j where j.id = job.id;
     if not found or not millrace.may_see(head.owner, head.tenant, caller => job.caller) then
         return;
     end if;
@@ -155,7 +156,8 @@ begin
           join millrace.queue q on q.id = j.queue
           join millrace.session s on s.id = r.session;
         if found then return; end if;
-        if head.waits then
+        -- A job that has no options can wait too: in the middle of its work, for jobs that it has made.
+        if head.is_keyed or exists (select from millrace.blocked b where b.job = job.id) then
             return query select v.* from millrace.jobs v where v.state = 'blocked' and v.id = job.id;
             if found then return; end if;
         end if;
@@ -266,7 +268,7 @@ create or replace view millrace.queues as select * from millrace.depths();
 create or replace view millrace.workers as
 select s.name as worker, s.host, s.pid, s.version, b.state, s.started_at, b.at as beat_at, s.slots, b.running, b.waiting, b.stuck,
        coalesce(s.queues, '{}') as queues, array(select distinct k.name from millrace.kind k where k.id = any (s.kinds) order by 1) as kinds,
-       s.direct, to_hex(s.id) as session
+       s.direct, to_hex(s.id) as session, b.ahead::float8 as clock_ahead_s
   from millrace.session s join millrace.beat b on b.session = s.id;
 
 create or replace view millrace.limits as select * from millrace.limit_list();

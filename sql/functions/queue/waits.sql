@@ -128,6 +128,7 @@ begin
     end if;
     w.attempt := the_attempt;
     w.crashes := the_crashes;
+    w.look_at := null;
 
     answer := case
         when kind in (2, 4) then coalesce(millrace.signal_take(run.job, signal_name, signal_key), case when w.due <= t then '{"timeout": true}'::jsonb end)
@@ -144,7 +145,7 @@ begin
     w.place := case when kind <> 3 then coalesce(w.due, t + interval '100 years') end;
     insert into millrace.wait select w.*
         on conflict (job) do update set step = excluded.step, what = excluded.what, name = excluded.name, key = excluded.key, since = excluded.since,
-            due = excluded.due, place = excluded.place, attempt = excluded.attempt, crashes = excluded.crashes, jobs = excluded.jobs;
+            due = excluded.due, place = excluded.place, attempt = excluded.attempt, crashes = excluded.crashes, jobs = excluded.jobs, look_at = null;
     insert into millrace.history (id, session, number, started, finished, kind, queue, ms, class, outcome, attempt, crashes)
     values (run.job, run.session, run.number, held.at, t, head.kind, head.queue, (extract(epoch from t - held.at) * 1000)::int, run.number & 3, 8,
             the_attempt + 1, the_crashes);
@@ -178,7 +179,18 @@ begin
     select array_agg(e.id order by e.id) into ids
       from millrace.enqueue_many((select jsonb_agg(case when the_tenant is null or j ? 'tenant' then j else j || jsonb_build_object('tenant', the_tenant) end order by n)
                                     from jsonb_array_elements(options -> 'jobs') with ordinality x(j, n))) e;
-    insert into millrace.edge (pred, succ) select distinct i, the_job from unnest(ids) i;
+    if the_job = any (ids) then
+        perform millrace.refuse(format('job %s would wait for itself: it has the unique key of a job that it makes', the_job), 'jobs',
+            'Give that job another key, or another scope of its key.');
+    elsif millrace.flow_waits(ids, the_job) then
+        perform millrace.refuse(format('job %s would wait for itself: a job that it makes waits for its end', the_job), 'jobs',
+            'A job that a run waits for must not come after that run''s job, and must not replace the holder of its unique key.');
+    end if;
+    -- It may have waited for one of them before, or one may have ended.
+    insert into millrace.edge (pred, succ, outcome)
+    select i.id, the_job, (select h.outcome from millrace.history h where h.id = i.id and h.outcome in (1, 2, 3) limit 1)
+      from (select distinct unnest(ids) as id) i
+        on conflict (pred, succ) do update set outcome = excluded.outcome, session = null, number = null;
     return ids;
 end $$;
 

@@ -357,6 +357,8 @@ declare
     open bigint[];
     bad bigint;
     n int;
+    undone millrace.undo;
+    waits jsonb := millrace.wait_of(the_job);
 begin
     select u.job into holder from millrace.unique_lock u where u.next = the_job;
     if found then
@@ -369,9 +371,13 @@ begin
     end if;
     open := array(select e.pred from millrace.edge e where e.succ = the_job and e.outcome is null order by e.succ, e.pred limit 10000);
     n := cardinality(open);
-    if n > 0 then
-        return millrace.why_put('waits_for', case when n = 1 then format('it waits for job %s to end', open[1])
-            else format('it waits for %s jobs to end: %s%s', n, array_to_string(open[1:5], ', '), case when n > 5 then ', …' else '' end) end,
+    select u.* into undone from millrace.undo u where u.undo_job = the_job;
+    if undone.job = any (open) then
+        return millrace.why_put('waits_for', format('it undoes step %L of job %s when that has ended without success', undone.step, undone.job),
+            null, jsonb_build_object('jobs', array[undone.job], 'count', 1), format('millrace why %s', undone.job));
+    elsif n > 0 then
+        return millrace.why_put('waits_for', case when waits is null then 'it waits' else format('its step %L waits', waits ->> 'step') end || case when n = 1 then format(' for job %s to end', open[1])
+            else format(' for %s jobs to end: %s%s', n, array_to_string(open[1:5], ', '), case when n > 5 then ', …' else '' end) end,
             null, jsonb_build_object('jobs', open[1:100], 'count', n), format('millrace why %s', open[1]));
     end if;
     select e.pred into bad from millrace.edge e where e.succ = the_job and e.outcome in (2, 3) order by e.pred limit 1;

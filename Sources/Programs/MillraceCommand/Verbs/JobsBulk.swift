@@ -212,7 +212,9 @@ struct Bulk {
         var code = ExitCode.done
         for start in stride(from: 0, to: ids.count, by: Queue.page) {
             let page = Array(ids[start..<min(start + Queue.page, ids.count)])
-            for result in try await Queue.perform(deed, fresh: isFresh, on: page, connection: connection) {
+            for result in try await Queue.perform(
+                deed, fresh: isFresh, named: true, on: page, connection: connection)
+            {
                 let (outcome, sentence, its) = try await judge(result, on: connection)
                 items.append(["id": .int(Int(result.id)), "outcome": .string(outcome), "sentence": .string(sentence)])
                 if code == .done { code = its }
