@@ -7,14 +7,11 @@ import Testing
     @Test func `money of orders is kept or given back once, while workers are killed`() async throws {
         try await withDatabase { database in
             let process = try MillraceProcess(
-                ["load", "waiting", "--part", "undo", "--orders", "80"], database: database.url)
+                ["load", "waiting", "--part", "undo", "--orders", "80", "--kills", "12", "--strict"],
+                database: database.url)
             let code = try await process.ended(within: .seconds(300))
             #expect(code == 0, "\(process.output)")
-            let judged = process.output.split(separator: "\n").filter {
-                $0.contains("wrongly") || $0.contains("undos before")
-            }
-            // How many workers are killed depends on the machine's pace.
-            #expect(judged.count == 2 && judged.allSatisfy { $0.hasSuffix("met") }, "\(process.output)")
+            #expect(process.output.contains("retried"), "\(process.output)")
         }
     }
 }

@@ -45,8 +45,9 @@ extension Practice {
     struct Order: Job {
         static let kind = "practice.order"
         static let retries = RetryPolicy(attempts: 100, base: .milliseconds(50), cap: .seconds(1))
-        var order: Int64
         var fails: Bool
+        /// How long it sleeps between its second and its third charge.
+        var pause: Double?
     }
 
     private struct Refused: JobFailure, CustomStringConvertible {
@@ -54,29 +55,47 @@ extension Practice {
         var description: String { "the order is refused, on purpose" }
     }
 
-    /// practice.order: five steps, each of which does something outside and can undo it. Outside is public.practice_record, where the order's number
-    /// and what was done are unique: a service that heeds idempotency keys.
+    /// practice.order: five charges, each of which is given back if the order does not succeed, and a delivery. The bank is public.practice_charge: what
+    /// it does under a key it does once, and a key that was given back is never charged again. A key is on record, with its undo, before it is used:
+    /// so nothing is charged that no undo knows. The delivery and the success are one statement.
     package static func orders(_ pool: Pool) -> Handler {
-        Handler(Order.self) { job, context in
-            @Sendable func outside(_ what: String) async throws {
+        Handler(Order.self) { order, context in
+            @Sendable func bank(_ statement: SQL, _ values: [Parameter]) async throws {
                 try await Task.sleep(for: .milliseconds(.random(in: 0...10)))
                 _ = try await pool.withConnection { connection throws(PostgresError) in
-                    try await connection.execute(
-                        "insert into public.practice_record (job, token, what) values ($1, $2, $3) on conflict do nothing",
-                        [.int8(job.order), .text(context.token), .text(what)])
+                    try await connection.execute(statement, values)
                 }
                 try await Task.sleep(for: .milliseconds(.random(in: 0...10)))
             }
-            for step in 1...5 {
-                try await context.step("step \(step)", undo: { (number: Int) in try await outside("undid \(number)") })
-                {
-                    try await outside("did \(step)")
-                    return step
+            for number in 1...5 {
+                let key = try await context.step(
+                    "key \(number)",
+                    undo: { (key: String) in
+                        try await bank(
+                            """
+                            insert into public.practice_charge as c (key, given_back) values ($1, clock_timestamp())
+                                on conflict (key) do update set given_back = coalesce(c.given_back, excluded.given_back)
+                            """, [.text(key)])
+                    }
+                ) { UUID().uuidString }
+                try await context.step("charge \(key)") {
+                    try await bank(
+                        """
+                        insert into public.practice_charge (key, job, number, charged) values ($1, $2, $3, clock_timestamp()) on conflict do nothing
+                        """, [.text(key), .int8(context.id), .int4(Int32(number))])
+                    return true
+                }
+                if number == 2, let pause = order.pause {
+                    try await context.sleep("pause", for: .seconds(pause))
                 }
             }
-            if job.fails { throw Refused() }
-            try await outside("delivered")
-            return .done
+            if order.fails { throw Refused() }
+            _ = try await pool.withConnection { connection throws(PostgresError) in
+                try await connection.execute(
+                    "insert into public.practice_delivery (job) select $1 where millrace.complete($2)",
+                    [.int8(context.id), .text(context.token)])
+            }
+            return .recorded
         }.takingUndos
     }
 }

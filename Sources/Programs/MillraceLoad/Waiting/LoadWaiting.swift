@@ -15,8 +15,9 @@ extension Command {
             the job, one at a time; with --pooler through that transaction pooler, without notifications unless --direct-url is \
             given. cross: callers send signals, some of them twice, and enqueue jobs that wait for them, in random order, while \
             workers are killed and Postgres crashes (one of its own); the handlers write down what they took, and each signal must \
-            have been taken by one job. undo: orders of five steps, half of them refused in the end, while workers are killed; an \
-            outside ledger is judged.
+            have been taken by one job. undo: orders of five charges, a third of them refused in the end, while workers are killed \
+            and operators cancel, retry, delete, replace and move them in every way that there is, and promote builds; the bank's book \
+            is judged: a delivered order is paid once, and of another nothing is kept.
             """,
         flags: [
             .repeated(
@@ -37,7 +38,10 @@ extension Command {
             .single("pooler", "URL", environment: .none, help: "Where a transaction pooler for the database is."),
             .single(
                 "orders", "N", .integer(10...100_000), environment: .none, fallback: "500",
-                help: "Orders, half of which are undone."),
+                help: "Orders, a third of which are refused in the end."),
+            .single(
+                "kills", "N", .integer(1...100_000), environment: .none, fallback: "200",
+                help: "Workers that are killed while operators act on orders."),
             .single("tries", "N", .integer(1...10_000), environment: .none, fallback: "200", help: "Signals to time."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.slots.flag, Setting.directURL.flag,

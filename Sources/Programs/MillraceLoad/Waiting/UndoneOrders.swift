@@ -2,90 +2,285 @@ import FoundationEssentials
 import Glibc
 import MillraceCommand
 import Postgres
+import Queues
+import Synchronization
 
-/// Orders of five steps, half of which are refused in the end, while workers are killed: what was done for a refused order is undone, and
-/// nothing of a delivered one.
+/// Orders of five charges, of which a third is refused in the end, while workers are killed and operators do to them whatever there is: an order
+/// that was delivered has been paid once, and of one that was not delivered nothing is kept.
 struct UndoneOrders: Sendable {
     let invocation: Invocation
 
     private static let workers = 4
+    private static let operators = 3
+    /// What an operator may hear: it has ended, it runs, it is being undone, its key is held, a lock is, or it is gone; or that two have waited
+    /// for each other, and may try again.
+    private static let refusals: Set<String> = ["55000", "P0002", "23505", "40001", "40P01", "55P03", "22023"]
+
+    private static let unfinished: SQL = """
+        select (select count(*) from millrace.operation where state = 'running') + count(*) from millrace.job j
+         where j.kind in (select k.id from millrace.kind k where k.name = 'practice.order')
+           and not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
+        """
+
+    private struct State {
+        var isOver = false
+        var enqueued = 0
+        var done: [String: Int] = [:]
+        var refused: [String: Int] = [:]
+    }
+
+    private final class Shared: Sendable {
+        private let mutex = Mutex(State())
+        func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+            mutex.withLock { state in body(&state) }
+        }
+    }
+
+    private var orders: Int { invocation.parsed.integer("orders") ?? 500 }
+    private var kills: Int { invocation.parsed.integer("kills") ?? 200 }
 
     func run(on connection: Connection) async throws -> ([Bar], [(String, JSONValue)]) {
-        let orders = invocation.parsed.integer("orders") ?? 500
-        try await connection.execute("drop table if exists public.practice_record")
-        try await connection.execute(
-            "create table public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp(), unique (job, what))"
-        )
+        try await connection.run(
+            script: """
+                drop table if exists public.practice_charge, public.practice_delivery cascade;
+                create table public.practice_charge (key text primary key, job bigint, number int, charged timestamptz, given_back timestamptz);
+                create index on public.practice_charge (job);
+                create table public.practice_delivery (job bigint, at timestamptz default clock_timestamp());
+                create view public.practice_paid as
+                    select c.job, count(*) as standing, count(distinct c.number) as parts from public.practice_charge c
+                     where c.charged is not null and c.given_back is null group by c.job;
+                """)
         let directory = try Scratch.directory(
             "orders", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let kept = KeptWorkers(directory: directory)
+        let shared = Shared()
         do {
-            var variables = invocation.environment
-            variables["DATABASE_URL"] = try invocation.connectionOptions().location
-            variables["MILLRACE_LISTEN"] = "off"
-            for number in 1...Self.workers {
-                kept.keep(
-                    "o\(number)",
-                    arguments: ["worker", "--practice", "--name", "o\(number)", "--parent", "\(getpid())"]
-                        + ["--log-level", "warning", "--slots", "10"],
-                    environment: variables)
+            let names = try await keepWorkers(kept, on: connection)
+            let left = try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<Self.operators { group.addTask { try await operate(shared) } }
+                group.addTask { try await enqueue(shared) }
+                let killed = try await killAll(kept, names, shared, on: connection)
+                try await group.waitForAll()
+                return try await (killed: killed, orders: waitForEnds(on: connection))
             }
-            try await connection.execute(
-                """
-                select count(millrace.enqueue('practice.order', jsonb_build_object('order', n, 'fails', n % 2 = 1)))
-                  from generate_series(1, $1) n
-                """, [.int4(Int32(orders))])
-            let kills = try await killUntilAllHaveEnded(kept, on: connection)
             let bad = try await kept.stop()
-            let wrong = try await connection.int(
-                """
-                select count(*) from generate_series(1, $1) n
-                 where array(select r.what from public.practice_record r where r.job = n order by 1) is distinct from
-                       case when n % 2 = 1 then '{did 1,did 2,did 3,did 4,did 5,undid 1,undid 2,undid 3,undid 4,undid 5}'::text[]
-                            else '{delivered,did 1,did 2,did 3,did 4,did 5}'::text[] end
-                """, [.int4(Int32(orders))])
-            let disordered = try await connection.int(
-                """
-                select count(*) from public.practice_record a join public.practice_record b on b.job = a.job and b.what like 'undid %' and a.what like 'undid %'
-                 where a.what < b.what and a.at < b.at
-                """)
-            invocation.console.note(
-                "\(orders) orders, half of them refused, \(kills) workers killed"
-                    + (bad.isEmpty ? "" : "; \(bad.joined(separator: "; "))"))
-            return (
-                [
-                    .atMost("orders with money kept or given back wrongly", 0, measured: Double(wrong), unit: ""),
-                    .atMost("undos before that of a later step", 0, measured: Double(disordered), unit: ""),
-                    .atLeast("workers killed", 5, measured: Double(kills), unit: ""),
-                ], [("orders", .init(orders)), ("kills", .init(kills)), ("wrong", .init(wrong))]
-            )
+            if !bad.isEmpty { invocation.console.warning(bad.joined(separator: "; ")) }
+            return try await judge(
+                shared.withLock { $0 }, left: left.orders, kills: left.killed, on: connection)
         } catch {
+            shared.withLock { $0.isOver = true }
             kept.kill()
             throw error
         }
     }
 
-    private func killUntilAllHaveEnded(_ kept: KeptWorkers, on connection: Connection) async throws -> Int {
-        let live = invocation.console.live()
-        let deadline = ContinuousClock.now + .seconds(300)
-        var kills = 0
-        while ContinuousClock.now < deadline {
-            let left = try await connection.int(
-                """
-                select count(*) from millrace.job j
-                 where j.kind in (select k.id from millrace.kind k where k.name = 'practice.order')
-                   and not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
-                """)
-            live.update(["\(Humane.count(left)) left"])
-            if left == 0 { break }
-            try await Task.sleep(for: .milliseconds(.random(in: 300...900)))
-            // The last ones end in peace: a worker that died is noticed after seconds.
-            guard left > 40, let pid = kept.pid(of: "o\(Int.random(in: 1...Self.workers))") else { continue }
-            kill(pid, SIGKILL)
-            kills += 1
+    // MARK: What goes on
+
+    /// Of two builds, which know the same, and are bound to the orders that they have begun.
+    private func keepWorkers(_ kept: KeptWorkers, on connection: Connection) async throws -> [String] {
+        var variables = invocation.environment
+        variables["DATABASE_URL"] = try invocation.connectionOptions().location
+        variables["MILLRACE_LISTEN"] = "off"
+        let names = (1...Self.workers).map { number in
+            let name = "o\(number)"
+            variables["MILLRACE_BUILD"] = number % 2 == 0 ? "orders-b" : "orders-a"
+            kept.keep(
+                name,
+                arguments: ["worker", "--practice", "--only-build", "--name", name, "--parent", "\(getpid())"]
+                    + ["--log-level", "warning", "--slots", "10"],
+                environment: variables)
+            return name
         }
-        live.update([])
-        return kills
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await connection.int("select count(*) from millrace.session where pin is not null") < Self.workers {
+            guard ContinuousClock.now < deadline else { throw Failure("the workers do not start: see their logs") }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        try await Queue.promote("orders-a", percent: nil, on: connection)
+        return names
+    }
+
+    /// Spread over the time that the kills take; a third is refused in the end, some sleep in their middle, expire, or have a key.
+    private func enqueue(_ shared: Shared) async throws {
+        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        for n in 1...orders {
+            try await connection.execute(Self.enqueueing, [.int8(Int64(n)), .bool(false)])
+            shared.withLock { $0.enqueued = n }
+            try await Task.sleep(for: .milliseconds(Int64(kills) * 500 / Int64(orders)))
+        }
+        await connection.close()
+    }
+
+    private static let enqueueing: SQL = """
+        select millrace.enqueue('practice.order',
+            jsonb_strip_nulls(jsonb_build_object('fails', $1::bigint % 3 = 0, 'pause', case when $1 % 4 = 0 then 0.5 end)),
+            unique_key => case when $1 % 5 = 0 then 'order ' || $1 end, on_conflict => case when $2::bool then 'replace' else 'skip' end,
+            options => jsonb_strip_nulls(jsonb_build_object(
+                'unique_scope', case when $1 % 5 = 0 then 'kind' end, 'expires_at', case when $1 % 7 = 0 then millrace.now() + interval '1 second' end)))
+        """
+
+    /// Until the kills are over.
+    private func operate(_ shared: Shared) async throws {
+        let connection = try await Connection.open(try invocation.connectionOptions(), name: "operator")
+        try await connection.execute("set lock_timeout = '2s'")
+        while !shared.withLock({ $0.isOver }) {
+            try await Task.sleep(for: .milliseconds(.random(in: 20...120)))
+            let act = Act.allCases.randomElement() ?? .cancel
+            // Late ones most of all, for they have not ended; never an undo, which only its own number cancels.
+            let ids = try await connection.query(
+                """
+                select id from (
+                    select j.id from millrace.job j
+                     where j.kind in (select k.id from millrace.kind k where k.name = 'practice.order') and not coalesce(j.options ? 'undo', false)
+                     order by j.id desc limit 60) j order by random() limit 3
+                """, []
+            ) { row throws(PostgresError) in try row.int(0) }
+            guard !ids.isEmpty else { continue }
+            do {
+                try await perform(act, ids, shared.withLock { $0.enqueued }, on: connection)
+                shared.withLock { $0.done[act.rawValue, default: 0] += 1 }
+            } catch let error as PostgresError where Self.refusals.contains(error.sqlState ?? "") {
+                shared.withLock { $0.refused[act.rawValue, default: 0] += 1 }
+            }
+        }
+        await connection.close()
+    }
+
+    private enum Act: String, CaseIterable {
+        case cancel = "cancelled"
+        case cancelFlow = "cancelled with the flow"
+        case cancelMany = "cancelled by an operation"
+        case cancelUndos = "undos cancelled from a list"
+        case retry = "retried"
+        case retryFlow = "retried with the flow"
+        case retryMany = "retried by an operation"
+        case retryFresh = "retried afresh"
+        case undoOperation = "operations undone"
+        case delete = "deleted"
+        case deleteMany = "deleted by an operation"
+        case replace = "replaced by their key"
+        case reschedule = "moved to another time"
+        case promote = "builds promoted"
+    }
+
+    private func perform(_ act: Act, _ ids: [Int64], _ enqueued: Int, on connection: Connection) async throws {
+        func call(_ statement: SQL) async throws { try await connection.execute(statement, [.int8(ids[0])]) }
+        func start(_ action: String) async throws {
+            try await connection.execute(
+                "select millrace.operation_start($1, jsonb_build_object('ids', to_jsonb($2::bigint[])), '{}')",
+                [.text(action), .int8s(ids)])
+            while try await connection.int("select count(operation) from millrace.operation_step()") > 0 {}
+        }
+        switch act {
+        case .cancel: try await call("select millrace.cancel($1)")
+        case .cancelFlow: try await call("select millrace.flow_cancel($1)")
+        case .cancelMany: try await start("cancel")
+        case .cancelUndos:
+            try await connection.execute(
+                "select count(*) from millrace.jobs_do('cancel', array(select u.undo_job from millrace.undo u order by 1 desc limit 5))"
+            )
+        case .retry: try await call("select millrace.retry($1)")
+        case .retryFlow: try await call("select millrace.flow_retry($1)")
+        case .retryMany: try await start("retry")
+        case .retryFresh: try await call("select millrace.retry_fresh($1)")
+        case .undoOperation:
+            try await connection.execute(
+                """
+                select millrace.operation_undo(o.id) from (
+                    select o.id from millrace.operation o where not o.is_undoing order by o.id desc limit 3) o order by random() limit 1
+                """)
+        case .delete: try await call("select millrace.job_delete($1)")
+        case .deleteMany: try await start("delete")
+        case .replace:
+            let n = max(5, enqueued - .random(in: 0...40)) / 5 * 5
+            try await connection.execute(Self.enqueueing, [.int8(Int64(n)), .bool(true)])
+        case .reschedule: try await call("select millrace.reschedule($1, millrace.now() + interval '1 second')")
+        case .promote:
+            try await Queue.promote(Bool.random() ? "orders-a" : "orders-b", percent: nil, on: connection)
+        }
+    }
+
+    private func killAll(
+        _ kept: KeptWorkers, _ names: [String], _ shared: Shared, on connection: Connection
+    ) async throws -> Int {
+        let live = invocation.console.live()
+        defer { live.update([]) }
+        var killed = 0
+        while killed < kills || shared.withLock({ $0.enqueued }) < orders {
+            try await Task.sleep(for: .milliseconds(.random(in: 200...800)))
+            guard let name = names.randomElement(), let pid = kept.pid(of: name) else { continue }
+            kill(pid, SIGKILL)
+            killed += 1
+            live.update(["\(killed) workers killed, \(Humane.count(shared.withLock { $0.enqueued })) orders"])
+        }
+        shared.withLock { $0.isOver = true }
+        return killed
+    }
+
+    /// How many never end.
+    private func waitForEnds(on connection: Connection) async throws -> Int {
+        let live = invocation.console.live()
+        defer { live.update([]) }
+        let deadline = ContinuousClock.now + .seconds(300)
+        var left = try await connection.int(Self.unfinished)
+        while left > 0, ContinuousClock.now < deadline {
+            live.update(["\(Humane.count(left)) left"])
+            try await Task.sleep(for: .milliseconds(300))
+            left = try await connection.int(Self.unfinished)
+        }
+        return left
+    }
+
+    // MARK: The bank's book
+
+    private func judge(
+        _ state: State, left: Int, kills: Int, on connection: Connection
+    ) async throws -> ([Bar], [(String, JSONValue)]) {
+        let kept = try await connection.int(
+            """
+            select count(*) from public.practice_paid p
+             where p.standing > 0 and not exists (select from public.practice_delivery d where d.job = p.job)
+            """)
+        let unpaid = try await connection.int(
+            """
+            select count(*) from (select d.job, count(*) as times from public.practice_delivery d group by d.job) d
+              left join public.practice_paid p on p.job = d.job
+             where d.times > 1 or p.standing is distinct from 5 or p.parts is distinct from 5
+            """)
+        let disordered = try await connection.int(
+            """
+            select count(*) from public.practice_charge a join public.practice_charge b on b.job = a.job and a.number < b.number and a.given_back < b.given_back
+             where (select count(*) from public.practice_charge c where c.job = a.job) = (select count(distinct c.number) from public.practice_charge c where c.job = a.job)
+            """)
+        let (delivered, again) = try await (
+            connection.int("select count(*) from public.practice_delivery"),
+            connection.int(
+                "select count(*) from public.practice_delivery d where exists (select from public.practice_charge c where c.job = d.job and c.given_back is not null)"
+            )
+        )
+        let givenBack = try await connection.int(
+            "select count(*) from public.practice_charge where charged is not null and given_back is not null")
+        invocation.console.note(
+            "\(orders) orders, \(delivered) delivered, \(again) of them after they had been undone; \(givenBack) charges given back; \(kills) workers killed"
+        )
+        for act in Act.allCases {
+            let (done, refused) = (state.done[act.rawValue] ?? 0, state.refused[act.rawValue] ?? 0)
+            invocation.console.note("\(act.rawValue): \(done)" + (refused > 0 ? ", refused \(refused)" : ""))
+        }
+        return (
+            [
+                .atMost("orders not delivered whose money is kept", 0, measured: Double(kept), unit: ""),
+                .atMost("orders delivered and not paid once", 0, measured: Double(unpaid), unit: ""),
+                .atMost(
+                    "charges given back before a later one of their order", 0, measured: Double(disordered), unit: ""),
+                .atMost("orders and undos that never end", 0, measured: Double(left), unit: ""),
+                .atLeast("workers killed", Double(self.kills), measured: Double(kills), unit: ""),
+            ],
+            [
+                ("orders", .init(orders)), ("kills", .init(kills)), ("delivered", .init(delivered)),
+                ("given_back", .init(givenBack)), ("kept", .init(kept)), ("unpaid", .init(unpaid)),
+            ]
+        )
     }
 }
