@@ -103,6 +103,9 @@ extension PostgresError {
         ["40P01", "40001"].contains(sqlState)
     }
 
+    /// Nothing can be written now: the disk is full, or the server only reads.
+    package var saysNothingIsWritten: Bool { ["53100", "25006"].contains(sqlState) }
+
     /// The database is there and lacks disk, memory or the like: the statement took no effect, and can succeed when that is mended.
     package var isShortage: Bool {
         ["53000", "53100", "53200", "58030"].contains(sqlState)

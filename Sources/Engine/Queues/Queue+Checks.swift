@@ -46,6 +46,17 @@ package struct RoleFacts: Sendable {
 }
 
 extension Queue {
+    /// Writes half a megabyte, for which a full disk has no room, and takes it back.
+    package static func tryWriting(on connection: Connection, deadline: Duration? = nil) async throws(PostgresError) {
+        _ = try await connection.transaction(keeping: { _ in false }) { connection throws(PostgresError) in
+            try await connection.execute(
+                """
+                create temporary table write_check on commit drop as
+                    select md5(n::text) as line from generate_series(1, 8000) n
+                """, deadline: deadline)
+        }
+    }
+
     /// How many more connections workers can open here, and what stops them. Superusers are not bound by these limits.
     ///
     /// Of the roles, those count that may claim jobs: an operator's may be as small as it likes, unless a worker lives that uses it.

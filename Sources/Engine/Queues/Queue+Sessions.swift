@@ -171,7 +171,7 @@ extension Queue {
         let some = !pairs.isEmpty
         let failed = failures.isEmpty ? nil : try? JSONEncoder().encode(failures)  // numbers and texts: it cannot fail
         let rows = try await connection.query(
-            "select millrace.beat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+            "select millrace.beat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             [
                 .int8(session), .text(state), .int4(Int32(running)), .int4(Int32(waiting)), .int4(Int32(stuck)),
                 .int4s(some ? pairs.map(\.key.queue) : nil), .int4s(some ? pairs.map(\.key.kind) : nil),
@@ -180,7 +180,7 @@ extension Queue {
                 .int4s(some ? pairs.map(\.value.snoozed) : nil), .int8s(some ? pairs.map(\.value.milliseconds) : nil),
                 .json(failed.map { Array($0) }),
                 .int8s(some ? pairs.map(\.value.waitMilliseconds) : nil), .int4s(some ? pairs.map(\.value.waits) : nil),
-                .texts(some ? pairs.map(\.value.times.text) : nil),
+                .texts(some ? pairs.map(\.value.times.text) : nil), .timestamp(Date()),
             ]
         ) { row throws(PostgresError) in try row.bool(0) }
         return try one(rows)

@@ -43,6 +43,11 @@ package struct WorkerRow: Sendable {
     package var kinds: [String]
     package var direct: Bool
     package var session: String
+    /// Seconds that its machine's clock is ahead of the database's; nil: it has not said.
+    package var clockAhead: Double?
+
+    /// Times that it writes, in logs and to providers, are wrong by so much that people see it. What counts here is the database's clock.
+    package var isClockWrong: Bool { (clockAhead?.magnitude ?? 0) >= 60 }
 }
 
 /// Ended runs of a queue and kind.
@@ -119,7 +124,7 @@ extension Queue {
         try await connection.query(
             """
             select worker, host, pid, version, state, started_at, beat_at,
-                   extract(epoch from millrace.now() - beat_at)::float8, slots, running, waiting, stuck, queues, kinds, direct, session
+                   extract(epoch from millrace.now() - beat_at)::float8, slots, running, waiting, stuck, queues, kinds, direct, session, clock_ahead_s
               from millrace.workers
              order by worker, session
             """, deadline: deadline
@@ -129,7 +134,8 @@ extension Queue {
                 state: try row.string(4), startedAt: try row.date(5), beatAt: try row.date(6),
                 beatAge: max(0, try row.double(7)), slots: Int(try row.int(8)), running: Int(try row.int(9)),
                 waiting: Int(try row.int(10)), stuck: Int(try row.int(11)), queues: try row.strings(12),
-                kinds: try row.strings(13), direct: try row.bool(14), session: try row.string(15))
+                kinds: try row.strings(13), direct: try row.bool(14), session: try row.string(15),
+                clockAhead: row.optionalDouble(16))
         }
     }
 

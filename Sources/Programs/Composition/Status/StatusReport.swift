@@ -66,6 +66,8 @@ package struct StatusReport: Sendable {
     package var lanes: Section<[LaneRow]> = .known([])
     /// What the queues wait for that do not move, by their names, from `millrace.why_queue`.
     package var whys: [String: JSONValue] = [:]
+    /// Why the database takes no writes, where a worker is silent; nil: it takes them, or was not asked.
+    package var writeRefusal: String?
     /// nil: everything was counted.
     package var cap: Int?
 
@@ -142,7 +144,20 @@ package struct StatusReport: Sendable {
             cap: cap)
         await report.readRooms(on: connection, patience: patience)
         await report.readWhys(on: connection, patience: patience)
+        if report.workers.value?.contains(where: \.isSilent) == true {
+            report.writeRefusal = await writeRefusal(on: connection, patience: patience)
+        }
         return report
+    }
+
+    /// Workers fall silent when their beats cannot be written, and then nothing is the matter with them.
+    private static func writeRefusal(on connection: Connection, patience: Duration) async -> String? {
+        do throws(PostgresError) {
+            try await Queue.tryWriting(on: connection, deadline: patience)
+            return nil
+        } catch {
+            return error.saysNothingIsWritten ? DatabaseFailure(error).sentence : nil
+        }
     }
 
     /// Without an answer the verdict says that a queue does not move, and not why.

@@ -18,6 +18,12 @@ extension QueueDepth {
 extension WorkerRow {
     /// Three beats missed: something is wrong there, or between us.
     package var isSilent: Bool { beatAge > 8 }
+
+    package var clockSentence: String {
+        let ahead = clockAhead ?? 0
+        let apart = Humane.duration(.seconds(ahead.magnitude))
+        return "its clock is \(apart) \(ahead > 0 ? "ahead of" : "behind") the database's"
+    }
 }
 
 extension ScheduleRow {

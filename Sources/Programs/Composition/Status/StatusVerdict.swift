@@ -44,6 +44,8 @@ package enum Alarm: String, Sendable, CaseIterable {
     case strandedBuild = "no worker has a build"
     case stuckHandlers = "stuck handlers"
     case silentWorker = "a worker is silent"
+    case notWritable = "the database takes no writes"
+    case workerClock = "a worker's clock is wrong"
     case brokenSchedule = "a schedule cannot fire"
     case overdueSchedule = "a schedule is overdue"
     case missedTimes = "a schedule missed times"
@@ -99,6 +101,7 @@ extension StatusReport {
         // Silence would be taken for health.
         if queues.value == nil { say(.unknownState, .degraded, "the queues cannot be told") }
         if workers.value == nil { say(.unknownState, .degraded, "the workers cannot be told") }
+        if let refusal = writeRefusal { say(.notWritable, .critical, refusal) }
         if let queues = queues.value, let workers = workers.value, workers.isEmpty {
             let waiting = queues.filter { $0.pausedAt == nil }.reduce(0) { $0 + $1.ready }
             if waiting > 0 {
@@ -142,6 +145,8 @@ extension StatusReport {
             if worker.stuck > 0 { say(.stuckHandlers, .degraded, "\(worker.name): \(worker.stuck) stuck handlers") }
             if worker.isSilent {
                 say(.silentWorker, .degraded, "\(worker.name): silent for \(Humane.duration(.seconds(worker.beatAge)))")
+            } else if worker.isClockWrong {
+                say(.workerClock, .degraded, "\(worker.name): \(worker.clockSentence)")
             }
         }
         for schedule in schedules.value ?? [] {

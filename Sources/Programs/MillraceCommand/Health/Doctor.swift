@@ -46,6 +46,10 @@ struct Doctor {
                 Self.judge(try await Queue.pins(on: connection))
             })
         checks.append(
+            await look(.workerClocks) { () throws(PostgresError) in
+                Self.judge(try await Queue.workers(on: connection))
+            })
+        checks.append(
             await look(.partitions) { () throws(PostgresError) in
                 Self.judge(try await Queue.partitions(on: connection))
             })

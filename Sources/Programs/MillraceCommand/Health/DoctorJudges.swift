@@ -122,6 +122,17 @@ extension Doctor {
         return found
     }
 
+    static func judge(_ workers: [WorkerRow]) -> Check.Result {
+        let wrong = workers.filter { !$0.isSilent && $0.isClockWrong }
+        guard let worst = wrong.max(by: { ($0.clockAhead?.magnitude ?? 0) < ($1.clockAhead?.magnitude ?? 0) }) else {
+            return .ok(workers.isEmpty ? "no worker lives" : "within a minute of the database's")
+        }
+        return .warning(
+            "\(worst.name) on \(worst.host): \(worst.clockSentence)"
+                + (wrong.count > 1 ? ", and \(wrong.count - 1) more are wrong" : ""),
+            advice: "let NTP set the clock there")
+    }
+
     static func judge(_ providers: [ProviderRow]) -> Check.Result {
         let shut = providers.filter { ["open", "probing", "forced_open"].contains($0.state) }
         guard let worst = shut.first(where: \.isGrave) ?? shut.first else {

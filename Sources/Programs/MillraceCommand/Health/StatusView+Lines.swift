@@ -261,6 +261,8 @@ extension StatusView {
             if worker.stuck > 0 { lines.append("\(worker.name) has \(worker.stuck) stuck handlers") }
             if worker.isSilent {
                 lines.append("\(worker.name) has been silent for \(Humane.duration(.seconds(worker.beatAge)))")
+            } else if worker.isClockWrong {
+                lines.append("\(worker.name): \(worker.clockSentence)")
             }
         }
         lines += (report.queues.value ?? []).filter { $0.pausedAt != nil }.map { "\($0.name) is paused" }

@@ -8,7 +8,8 @@ extension WorkerRow {
             "build": JSONValue(build),
             "state": .string(state), "started_at": JSONValue(startedAt), "beat_at": JSONValue(beatAt),
             "beat_seconds": .double(beatAge), "slots": .int(slots), "running": .int(running), "waiting": .int(waiting),
-            "stuck": .int(stuck), "queues": JSONValue(queues), "kinds": JSONValue(kinds), "direct": .bool(direct),
+            "stuck": .int(stuck), "clock_ahead_s": clockAhead.map { .double($0) } ?? .null, "queues": JSONValue(queues),
+            "kinds": JSONValue(kinds), "direct": .bool(direct),
             "session": .string(session),
         ]
     }
