@@ -258,8 +258,8 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "Digests", "Encodings", "Faults", "JSON", "Listeners", "Postgres", "Signatures", "Supervision",
-                "Telemetry", "Threads",
+                "Compression", "Digests", "Encodings", "Faults", "JSON", "Listeners", "Postgres", "Signatures",
+                "Supervision", "Telemetry", "Threads",
             ], path: "Sources/Faces/Gateway", swiftSettings: strict),
 
         // For apps: Foundation alone, and nothing of the server.
@@ -433,15 +433,15 @@ let package = Package(
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Clusters", "Composition", "Digests", "Encodings", "Faults", "Gateway", "JSON", "Listeners", "Postgres",
-                "Queues",
+                "Clusters", "Composition", "Digests", "Encodings", "Fakes", "Faults", "Gateway", "JSON", "Listeners",
+                "Postgres", "Queues",
                 "Signatures", "Supervision", "Telemetry", "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(
             name: "MillraceAppTests",
             dependencies: [
-                "AppExample", "Blobs", "Composition", "Gateway", "Listeners", "MillraceApp", "Postgres", "Queues",
-                "Signatures", "Supervision", "TestSupport",
+                "AppExample", "Blobs", "Composition", "Fakes", "Gateway", "Listeners", "MillraceApp", "Postgres",
+                "Queues", "Signatures", "Supervision", "TestSupport", "Threads",
             ],
             swiftSettings: strict),
         // The examples have packages of their own; here they are built with everything else.

@@ -91,6 +91,7 @@ package enum Schema {
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
     package static let functions: [Script] = [
         Script(name: "clock", bytes: Embedded.clock),
+        Script(name: "client_time", bytes: Embedded.client_time),
         Script(name: "calendars", bytes: Embedded.calendars),
         Script(name: "names", bytes: Embedded.names),
         Script(name: "sizes", bytes: Embedded.sizes),

@@ -96,7 +96,7 @@ import Testing
                 'profile', (select jsonb_build_array(p.display_name, p.locale, p.zone, p.reminder_hour) from millrace.profile p where p.person = '\(person)'),
                 'preferences', (select jsonb_build_array(p.zone, p.quiet_from, p.quiet_to, p.channels, p.locale) from millrace.notice_preference p where p.person = '\(person)'),
                 'devices', (select jsonb_agg(jsonb_build_array(d.token, d.platform, d.app) order by d.token) from millrace.device d where d.person = '\(person)'),
-                'notices', (select jsonb_agg(jsonb_build_array(n.key, n.due_at, n.data) order by n.key) from millrace.notice n
+                'notices', (select jsonb_agg(jsonb_build_array(n.key, n.kind, n.due_at, n.data) order by n.key) from millrace.notice n
                              where n.person = '\(person)' and n.key like 'own:%' and n.status = 'pending'),
                 'hobbies', (select jsonb_agg(jsonb_build_array(h.name, h.fact, (select jsonb_agg(c.fact order by c.fact) from millrace.card c where c.hobby = h.id))
                              order by h.name) from millrace.hobby h where h.person = '\(person)'),
@@ -115,8 +115,7 @@ import Testing
     }
 }
 
-/// Operations whose order the domain's own rules leave open: each key of a notice is scheduled once, and quests are apart from what
-/// completes them by itself.
+/// Operations whose order the domain's own rules leave open: quests are apart from what completes them by itself.
 struct SyncOpMaker {
     struct Plan: Sendable {
         let op: String
@@ -132,7 +131,6 @@ struct SyncOpMaker {
     private var random: SeededRandom
     private let isFamily: Bool
     private let base: Date
-    private var scheduled: Set<Int> = []
     private var lastAgo = 1.0
 
     init(random: SeededRandom, isFamily: Bool, base: Date) {
@@ -194,9 +192,10 @@ struct SyncOpMaker {
     private mutating func notice() -> (String, String) {
         let key = random.below(4)
         let due = #", "at": "\#(base.addingTimeInterval(Double(1 + random.below(300)) * 86400).ISO8601Format())""#
-        if scheduled.insert(key).inserted {
+        if random.chance(0.5) {
             return (
-                "own_notice_schedule", #", "kind": "water", "key": "k\#(key)"\#(due), "data": {"title": "\#(key)"}"#
+                "own_notice_schedule",
+                #", "kind": "\#(one("water", "walk"))", "key": "k\#(key)"\#(due), "data": {"title": "\#(random.below(3))"}"#
             )
         }
         return random.chance(0.7)

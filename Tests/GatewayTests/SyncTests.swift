@@ -104,8 +104,13 @@ import Testing
                     "refused invalid at"
                 ),
                 (
-                    #"{"id": "\#(id)", "op": "mood_log", "at": "2099-01-01T00:00:00Z", "args": \#(Self.mood)}"#,
+                    #"{"id": "\#(id)", "op": "mood_log", "args": {"person": "ada", "color": "sad", "at": "yesterday"}}"#,
                     "refused invalid at"
+                ),
+                // A clock that is fast loses nothing.
+                (
+                    #"{"id": "\#(UUID().uuidString)", "op": "mood_log", "at": "2099-01-01T00:00:00Z", "args": \#(Self.mood)}"#,
+                    "applied"
                 ),
             ]
             let good = SyncOp("mood_log", Self.mood, ago: 10).json(base: world.base)

@@ -13,7 +13,10 @@ import Testing
         try await promise.check(
             People(
                 anna: gateway.client(for: "anna"), ben: gateway.client(for: "ben"), eve: gateway.client(for: "eve"),
-                family: "smith", agree: { await gateway.agree($0, of: $1) }))
+                family: "smith",
+                shifted: { seconds in
+                    gateway.client(for: "anna") { Date(timeIntervalSinceNow: seconds) }
+                }, agree: { await gateway.agree($0, of: $1) }))
     }
 
     @Test func `offline, what can wait is queued, and done once the gateway is back, check-ins first`() async throws {
@@ -28,6 +31,36 @@ import Testing
         await gateway.comeBack()
         #expect(try await anna.moods.moods().map(\.id) == [mood.id])
         #expect(try await anna.checkIns.state()?.alarms.count == 1)
+    }
+
+    @Test func `what a phone with a wrong clock does offline counts for when it was done`() async throws {
+        let gateway = MemoryGateway()
+        for shift in Promise.wrongClocks {
+            let anna = gateway.client(for: "anna") { Date(timeIntervalSinceNow: shift) }
+            await gateway.goOffline()
+            let mood = NewMood(.happy, at: Date(timeIntervalSinceNow: shift - 3600))
+            #expect(try await anna.moods.log(mood).isQueued)
+            await gateway.comeBack()
+            let at = try #require(try await anna.moods.moods().first { $0.id == mood.id }?.at)
+            #expect(abs(at.timeIntervalSinceNow + 3600) < 300, "\(shift)")
+        }
+        // Without a word about the clock, what lies ahead counts as now.
+        let ben = gateway.client(for: "ben")
+        _ = try await ben.moods.log(NewMood(.calm, at: Date(timeIntervalSinceNow: 86_400)))
+        #expect(try await ben.moods.moods().first.map { $0.at <= Date() } == true)
+    }
+
+    @Test func `a notice that is set again is another one`() async throws {
+        let anna = AppClient.mock()
+        let soon = OwnNotice("water", key: "k", at: Date(timeIntervalSinceNow: 600))
+        var late = soon
+        late.at = Date(timeIntervalSinceNow: 1200)
+        let first = try await anna.notifications.schedule(soon)
+        #expect(try await anna.notifications.schedule(late) == first)
+        #expect(try await anna.notifications.cancel("k").value == true)
+        let second = try await anna.notifications.schedule(late)
+        #expect(second != first && second.value != nil)
+        #expect(try await anna.notifications.cancel("k").value == true)
     }
 
     @Test func `the newest place of a person is what an alarm would show, and it goes with the account`() async throws {

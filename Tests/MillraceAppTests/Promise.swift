@@ -11,6 +11,8 @@ struct People: Sendable {
     let eve: AppClient
     /// A name that nothing else has.
     let family: String
+    /// Anna's client on a phone whose clock is wrong by these seconds.
+    let shifted: @Sendable (_ seconds: Double) async throws -> AppClient
     /// A contact follows the link that it got.
     let agree: @Sendable (_ contact: String, _ person: String) async throws -> Void
 
@@ -24,7 +26,7 @@ struct People: Sendable {
 /// What an app relies on. The doubles keep it as the gateway does: both are checked by the same code.
 enum Promise: String, CaseIterable, Sendable {
     case families, moods, todaysLog, hobbies, quests, checkIns, emergency, alarmChanges, notifications, user, documents
-    case documentStatus, feed, mail, chat, chatWithContact, lessons, pictures
+    case documentStatus, feed, mail, chat, chatWithContact, lessons, pictures, clock
 
     func check(_ people: People) async throws {
         switch self {
@@ -46,6 +48,7 @@ enum Promise: String, CaseIterable, Sendable {
         case .chatWithContact: try await chatWithContact(people)
         case .lessons: try await lessons(people)
         case .pictures: try await pictures(people)
+        case .clock: try await clock(people)
         }
     }
 

@@ -19,6 +19,26 @@ import Testing
             #expect(
                 try await connection.bool(
                     "select due_at > now() + interval '4 hours' and expires_at > due_at from millrace.notice"))
+            // Set again otherwise, it is this one from now on; and after it was cancelled, there is a new one.
+            let due = "now() + interval '2 hours'"
+            let other =
+                "millrace.own_notice_schedule('ada', 'walk', 'k', \(due), '{\"title\": \"Walk\"}', actor => 'ada')"
+            #expect(try await connection.value(other) == id)
+            #expect(
+                try await connection.records(
+                    "select kind, data ->> 'title', due_at < now() + interval '3 hours' from millrace.notice")
+                    == ["(own.walk,Walk,t)"])
+            #expect(try await connection.bool("millrace.own_notice_cancel('ada', 'k', 'ada')"))
+            let second = try await connection.value(other) ?? ""
+            #expect(second != id)
+            #expect(
+                try await connection.column(
+                    "select status || ' ' || coalesce(key, '-') from millrace.notice order by 1")
+                    == ["cancelled -", "pending own:k"])
+            // Sent, and said again: it is not sent twice.
+            try await connection.run("update millrace.notice set status = 'accepted' where id = '\(second)'")
+            #expect(try await connection.value(other) == second)
+            try await connection.run("update millrace.notice set status = 'pending' where id = '\(second)'")
             // A reminder of a room's has the same words as its key; it is out of reach.
             try await connection.run("select millrace.notice_send('ada', 'daily_reminder', key => 'daily_reminder:1')")
             #expect(
@@ -35,7 +55,7 @@ import Testing
                 let refusal = try await connection.refusal(of: "select \(call)")
                 #expect(refusal?.sqlState == code, "\(call)")
             }
-            for number in 2...50 { _ = try await connection.value(own("n\(number)")) }
+            for number in 3...50 { _ = try await connection.value(own("n\(number)")) }
             let refusal = try await connection.refusal(of: "select \(own("one more"))")
             #expect(refusal?.sqlState == "53400" && refusal?.detail?.contains("\"limit\" : 50") == true)
         }

@@ -251,7 +251,6 @@ import Testing
                 ("family_join('h', 'y', 'teen')", "P0002", "family"),
                 ("mood_log('kid', 'blue', actor => 'kid')", "22023", "color"),
                 ("hobby_seen(gen_random_uuid(), 'ghost', 'ghost')", "P0002", "person"),
-                ("mood_log('kid', 'sad', at => now() + interval '1 hour', actor => 'kid')", "22023", "at"),
                 ("hobby_save('kid', '', 'x', actor => 'kid')", "22023", "name"),
                 ("moods('kid', page => 501, actor => 'kid')", "22023", "page"),
                 ("quest_complete_many('[{\"x\": 1}]', 'kid')", "22023", "completions"),

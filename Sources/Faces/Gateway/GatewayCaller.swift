@@ -10,6 +10,8 @@ package struct GatewayCaller: Sendable, Equatable {
     package var expires: Date
     /// The device of a device token, which is good for the offline intake alone; nil for a web token.
     package var device: String?
+    /// How far the clock of the caller's device is behind, in seconds; nil: it did not say.
+    package var clockLag: String?
 
     package init(subject: String, claims: [UInt8], expires: Date, device: String? = nil) {
         self.subject = subject

@@ -65,8 +65,11 @@ package struct GatewayDatabase: Sendable {
     /// The first statement of each transaction: who the rest is done as.
     func identity(of caller: GatewayCaller) -> Statement {
         Statement(
-            "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true), set_config('jit', 'off', true)",
-            [.text(role), .text(String(decoding: caller.claims, as: UTF8.self))])
+            """
+            select set_config('role', $1, true), set_config('request.jwt.claims', $2, true), set_config('jit', 'off', true),
+                   set_config('millrace.client_lag', $3, true)
+            """,
+            [.text(role), .text(String(decoding: caller.claims, as: UTF8.self)), .text(caller.clockLag ?? "")])
     }
 
     package static let patience = Duration.seconds(10)

@@ -1,6 +1,7 @@
 import Digests
 import Encodings
 import Faults
+import FoundationEssentials
 package import Listeners
 package import Postgres
 package import Telemetry
@@ -143,7 +144,9 @@ package struct GatewayService: Sendable {
             await limits.owe([want(ofAddress: address, response.furtherCalls)])
             return response
         case .authenticated(let handle):
-            let caller = try await caller(of: request, ofAddress)
+            var known = try await caller(of: request, ofAddress)
+            known.clockLag = ClientTime.lag(of: request.headers, at: Date())
+            let caller = known
             let seat = try seat(of: caller)
             defer { seat.leave() }
             request.note("subject", Self.digest(caller.subject))

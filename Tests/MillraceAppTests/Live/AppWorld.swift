@@ -144,20 +144,23 @@ struct AppWorld: Sendable {
     /// Its pauses are short, and it gives up on nothing early.
     /// - Parameter asked: told how long each pause should have been.
     func calls(
-        _ person: String, attempts: Int = 3, token: (@Sendable (String?) async throws -> String)? = nil,
+        _ person: String, attempts: Int = 3, at place: URL? = nil, shift: Double = 0,
+        token: (@Sendable (String?) async throws -> String)? = nil,
         asked: @escaping @Sendable (Duration) -> Void = { _ in }
     ) -> AppCalls {
-        var configuration = AppConfiguration(url: url, token: token ?? { _ in Self.token(of: person) })
+        var configuration = AppConfiguration(url: place ?? url, token: token ?? { _ in Self.token(of: person) })
         configuration.retry.attempts = attempts
         configuration.retry.firstPause = .milliseconds(5)
         configuration.retry.longestPause = .milliseconds(50)
         configuration.patience = .ample
         configuration.shortPatience = .ample
         configuration.heartbeatPatience = .ample
-        let pauses = Pauses(sleep: { pause in
-            asked(pause)
-            try await Task.sleep(for: min(pause, .milliseconds(50)))
-        })
+        let pauses = Pauses(
+            now: { Date(timeIntervalSinceNow: shift) },
+            sleep: { pause in
+                asked(pause)
+                try await Task.sleep(for: min(pause, .milliseconds(50)))
+            })
         return AppCalls(configuration, pauses: pauses)
     }
 
@@ -178,11 +181,15 @@ struct AppWorld: Sendable {
     }
 
     /// Three people of whom nobody else knows.
-    func people(_ promise: Promise, _ make: (String) async throws -> AppClient) async rethrows -> People {
+    func people(
+        _ promise: Promise, shifted: @escaping @Sendable (String, Double) async throws -> AppClient,
+        _ make: (String) async throws -> AppClient
+    ) async rethrows -> People {
         let owner = owner
         return People(
             anna: try await make("anna-\(promise)"), ben: try await make("ben-\(promise)"),
-            eve: try await make("eve-\(promise)"), family: "family-\(promise)"
+            eve: try await make("eve-\(promise)"), family: "family-\(promise)",
+            shifted: { try await shifted("anna-\(promise)", $0) }
         ) { contact, person in
             _ = try await owner.query("select millrace.check_in_confirm($1, $2)", [.text(person), .text(contact)]) {
                 _ throws(PostgresError) in true

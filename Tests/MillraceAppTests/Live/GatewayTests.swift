@@ -10,7 +10,10 @@ import Testing
         try await AppWorld.with { world in
             try await world.serving {
                 for promise in Promise.allCases {
-                    await check(promise, await world.people(promise) { world.client($0) })
+                    let people = await world.people(
+                        promise, shifted: { AppClient.live(world.calls($0, shift: $1), $0, nil) }
+                    ) { world.client($0) }
+                    await check(promise, people)
                 }
             }
         }
@@ -22,7 +25,16 @@ import Testing
             defer { try? FileManager.default.removeItem(at: directory) }
             try await world.serving {
                 for promise in Promise.allCases {
-                    let people = try await world.people(promise) { person in
+                    let people = try await world.people(
+                        promise,
+                        shifted: { person, shift in
+                            let calls = world.calls(person, shift: shift)
+                            let queue = try await OfflineQueue(
+                                directory: directory.appending(path: "\(person) \(shift)"), person: person, calls: calls
+                            )
+                            return .live(calls, person, queue)
+                        }
+                    ) { person in
                         let queue = try await OfflineQueue(
                             directory: directory.appending(path: person), person: person, calls: world.calls(person))
                         return world.client(person, queue)

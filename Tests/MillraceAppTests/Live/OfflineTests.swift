@@ -51,6 +51,35 @@ import Testing
         }
     }
 
+    @Test(arguments: Promise.wrongClocks)
+    func `what a phone with a wrong clock kept counts for when it was done`(_ shift: Double) async throws {
+        try await AppWorld.with { world in
+            try await arm(world)
+            try await world.owner.run(
+                "update millrace.watch set last_checked_in = now() - interval '2 hours', expires_at = now() + interval '1 hour'"
+            )
+            let calls = world.calls("anna", shift: shift)
+            try await world.withQueue("anna", calls) { anna, queue, _ in
+                let at = Date(timeIntervalSinceNow: shift - 60)
+                #expect(try await anna.moods.log(NewMood(.calm, at: at)).isQueued)
+                #expect(try await anna.checkIns.checkIn(at: at).isQueued)
+                var outcomes = await queue.outcomes().makeAsyncIterator()
+                #expect(try await world.drain(queue) == OfflineQueue.Report(ended: 2, waiting: 0))
+                for _ in 0..<2 {
+                    let outcome = await outcomes.next()
+                    #expect(
+                        outcome?.word == .applied && outcome?.isSuperseded == false, "\(String(describing: outcome))")
+                }
+                let ages = try await world.owner.records(
+                    """
+                    select extract(epoch from now() - (select at from millrace.mood)) between 60 and 360,
+                           extract(epoch from now() - (select last_checked_in from millrace.watch)) between 60 and 360
+                    """)
+                #expect(ages == ["(t,t)"])
+            }
+        }
+    }
+
     @Test func `a place that was given offline counts as of when the person was there, and no record keeps it`()
         async throws
     {

@@ -53,18 +53,17 @@ declare
     h millrace.chat_thread;
     old bytea;
     t timestamptz;
+    the_at timestamptz;
     told text;
 begin
     if the_text is null and files = '[]' then
         perform millrace.refuse('the message has neither text nor attachments', 'text', 'Give one of them.');
     end if;
-    if chat_send.at > millrace.now() + interval '2 minutes' then
-        perform millrace.refuse('at lies in the future', 'at', 'Give when it was written; clocks may differ by two minutes.');
-    end if;
     the_digest := sha256(convert_to(jsonb_build_array(chat_send.thread, me, the_text, files)::text, 'UTF8'));
     f := millrace.chat_quest_family(chat_send.thread, me);
     h := millrace.chat_lock(chat_send.thread, me);
     t := millrace.now();
+    the_at := millrace.happened(chat_send.at, t);
     if chat_send.id is not null then
         select m.digest into old from millrace.chat_message m where m.id = the_id;
         if found then
@@ -74,7 +73,7 @@ begin
     end if;
     told := millrace.chat_count(me, millrace.caller_tenant(chat_send.caller));
     insert into millrace.chat_message (id, thread, n, seq, sender, text, digest, at, received_at)
-    values (the_id, h.id, h.last_n + 1, nextval('millrace.chat_seq'), me, the_text, the_digest, least(coalesce(chat_send.at, t), t), t)
+    values (the_id, h.id, h.last_n + 1, nextval('millrace.chat_seq'), me, the_text, the_digest, coalesce(the_at, t), t)
         on conflict (id) do nothing;
     if not found then                                      -- at the same moment, in another thread
         perform millrace.chat_message_same((select m.digest from millrace.chat_message m where m.id = the_id), the_digest, the_id);
@@ -87,7 +86,7 @@ begin
     update millrace.chat_member m set unread = m.unread + 1 where m.thread = h.id and m.person <> me;
     told := millrace.chat_tell(h.id, h.last_n + 1, me, t);
     if f.family is not null then
-        perform millrace.chat_quest(f, me, chat_send.at, t);
+        perform millrace.chat_quest(f, me, the_at, t);
     end if;
     told := millrace.chat_moderate(the_id, me, the_text, chat_send.caller);
     return the_id;

@@ -38,7 +38,7 @@ begin
     end if;
     -- A clock that is ahead makes no place of the future.
     return jsonb_build_object('latitude', round((place_checked.place ->> 'latitude')::numeric, 6), 'longitude', round((place_checked.place ->> 'longitude')::numeric, 6),
-        'accuracy', round((place_checked.place ->> 'accuracy')::numeric), 'at', least(coalesce(made, t), t));
+        'accuracy', round((place_checked.place ->> 'accuracy')::numeric), 'at', coalesce(millrace.happened(made, t), t));
 end $$;
 
 -- A check-in and a call for help count whatever the place is worth: one that cannot be right is left out, with a warning of the class 01000.

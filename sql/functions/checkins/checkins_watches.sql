@@ -14,14 +14,15 @@ begin
 end $$;
 
 -- The new expiry. `at` is when an offline device took it: used if it lies between the last check-in and two minutes from now and is not
--- older than a day; otherwise the check-in counts as of now, and says so in the feed. Never later than now: a clock that is ahead does
--- not lengthen anything.
+-- older than a day, by the clock that counts; otherwise the check-in counts as of now, and says so in the feed. Never later than now: a clock
+-- that is ahead does not lengthen anything.
 create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null, place jsonb default null, caller millrace.caller_name default current_user) returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     w millrace.watch;
     t timestamptz;
+    said timestamptz := millrace.by_our_clock(check_in.at);
     e timestamptz;
     a millrace.alarm;
 begin
@@ -36,9 +37,9 @@ begin
     if check_in.place is not null then
         perform millrace.place_keep(w.person, millrace.place_usable(check_in.place, t), t);
     end if;
-    e := least(check_in.at, t);
-    if check_in.at is not null and not coalesce(
-        check_in.at >= coalesce(w.last_checked_in, '-infinity') and check_in.at <= t + interval '2 minutes' and check_in.at >= t - interval '24 hours', false) then
+    e := least(said, t);
+    if said is not null and not coalesce(
+        said >= coalesce(w.last_checked_in, '-infinity') and said <= t + interval '2 minutes' and said >= t - interval '24 hours', false) then
         e := t;
         perform millrace.checkin_changed(w.person, null, 'at_not_used', jsonb_build_object('at', check_in.at));
     end if;
@@ -173,11 +174,12 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     w millrace.watch;
     t timestamptz;
+    the_end timestamptz := millrace.by_our_clock(check_in_pause.until);
 begin
     perform millrace.quest_acts_as(check_in_pause.actor, check_in_pause.person, caller => check_in_pause.caller);
     w := millrace.watch_of(check_in_pause.person);
     t := millrace.now();
-    if check_in_pause.until is null or check_in_pause.until <= t or check_in_pause.until > t + interval '366 days' then
+    if the_end is null or the_end <= t or the_end > t + interval '366 days' then
         perform millrace.refuse('until lies in the past, or more than a year ahead', 'until', 'Give when the watch is to go on; check_in_disarm ends it.');
     end if;
     if w.state in ('expired', 'disarmed') or w.expires_at <= t then
@@ -185,9 +187,9 @@ begin
             case w.state when 'disarmed' then 'There is nothing to pause.' else 'Check in first.' end, '55000', 'wrong_state');
     end if;
     update millrace.watch x
-       set state = 'paused', wake_at = check_in_pause.until, expires_at = check_in_pause.until + x.every, warned_at = null where x.person = w.person;
-    perform millrace.checkin_changed(w.person, null, 'paused', jsonb_build_object('until', check_in_pause.until));
-    return check_in_pause.until + w.every;
+       set state = 'paused', wake_at = the_end, expires_at = the_end + x.every, warned_at = null where x.person = w.person;
+    perform millrace.checkin_changed(w.person, null, 'paused', jsonb_build_object('until', the_end));
+    return the_end + w.every;
 end $$;
 
 -- A person's own watch, contacts and open alarms, as JSON. Contacts and alarms are shown without a watch, too: the contacts' agreement

@@ -44,12 +44,24 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
                 end as changed_at) x
 $$;
 
--- The arguments, complete: `at` where the door takes it, and the day that an offline quest is about.
+-- The arguments, complete: each time by the clock that counts, `at` where the door takes it, and the day that an offline quest is about.
 create or replace function millrace.sync_arguments(d record, args jsonb, at timestamptz, happened timestamptz) returns jsonb
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    name text;
+    made timestamptz;
 begin
-    if d.has_at and at is not null and not args ? 'at' then
-        args := args || jsonb_build_object('at', at);
+    foreach name in array array['at', 'until'] loop        -- all that doors call their times
+        if coalesce(args -> name, 'null') <> 'null' then
+            args := args || jsonb_build_object(name, millrace.by_our_clock(millrace.time_given(args -> name, name)));
+        end if;
+    end loop;
+    if d.has_at and at is not null then
+        args := args || jsonb_build_object('at', happened);
+    end if;
+    made := millrace.by_our_clock(millrace.sync_time(args #> '{place,at}'));
+    if made is not null then                               -- what is no time, the door refuses
+        args := jsonb_set(args, '{place,at}', to_jsonb(made));
     end if;
     if d.op = 'quest_undo' and coalesce(args -> 'day', 'null') = 'null' then
         args := args || jsonb_build_object('day', (select millrace.day_at(happened, f.zone) from millrace.family f where f.family = args ->> 'family'));
@@ -95,9 +107,9 @@ create or replace function millrace.sync_apply(me text, the_id uuid, at timestam
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     superseded constant jsonb := '{"superseded": true}';
-    said timestamptz := coalesce(case when d.has_at then millrace.sync_time(given -> 'at') end, sync_apply.at);
-    happened timestamptz := least(coalesce(said, millrace.now()), millrace.now());
-    args jsonb := millrace.sync_arguments(d, given, sync_apply.at, happened);
+    said timestamptz := coalesce(case when d.has_at then millrace.time_given(given -> 'at', 'at') end, sync_apply.at);
+    happened timestamptz := coalesce(millrace.happened(said, millrace.now()), millrace.now());
+    args jsonb := millrace.sync_arguments(d, given, said, happened);
     the_target bytea;
     one record;
     written text[] := '{}';
@@ -165,6 +177,10 @@ declare
 begin
     for tries in 1 .. 3 loop
         begin
+            if one ? 'unreadable' then
+                perform millrace.refuse('the operation cannot be read', 'args',
+                    'A text has no character 0 and no half of a surrogate pair, a key stands once in its object, and nothing is nested more than 64 levels deep.');
+            end if;
             if jsonb_typeof(one) <> 'object' or jsonb_typeof(args) <> 'object' or one - array['id', 'op', 'at', 'args'] <> '{}' then
                 perform millrace.refuse('an operation is not an object of id, op, at and args', 'args', 'Give {"id": …, "op": …, "at": …, "args": {…}}.');
             end if;
@@ -174,7 +190,7 @@ begin
             if coalesce(one -> 'at', 'null') <> 'null' and the_at is null then
                 perform millrace.refuse('at is malformed', 'at', 'Give for example 2026-11-27T09:30:00.123Z.');
             end if;
-            if the_at < millrace.now() - interval '90 days' then
+            if millrace.by_our_clock(the_at) < millrace.now() - interval '90 days' then
                 perform millrace.refuse('this happened more than 90 days ago', 'at', 'Whether it was sent before is known for 90 days only.');
             end if;
             select * into d from millrace.sync_operations() o where o.op = one ->> 'op';

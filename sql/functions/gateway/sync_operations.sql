@@ -39,18 +39,6 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('chat_delete', false, false, null, null, false, '{}', false)
 $$;
 
--- A time as RFC 3339 writes it; null: it is not one.
-create or replace function millrace.sync_time(value jsonb) returns timestamptz
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
-begin
-    if jsonb_typeof(value) = 'string' and value #>> '{}' ~ E'^\\d{4}-\\d\\d-\\d\\d[Tt]\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,12})?([Zz]|[+-]\\d\\d:\\d\\d)$' then
-        return (value #>> '{}')::timestamptz;
-    end if;
-    return null;
-exception when data_exception then
-    return null;
-end $$;
-
 create or replace function millrace.sync_id(value jsonb) returns uuid
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
     select case when jsonb_typeof(value) = 'string' and value #>> '{}' ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
@@ -58,10 +46,11 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- Calls a door by its name with named arguments. What stands in the statement comes from the catalogue; the values go as one parameter and
--- are converted to the types that the door declares.
+-- are converted to the types that the door declares. Times have been put right by then, and no door does it again.
 create or replace function millrace.sync_call(the_op text, args jsonb, caller millrace.caller_name) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
+    lag text := coalesce(current_setting('millrace.client_lag', true), '');
     door record;
     strange text;
     columns text;
@@ -87,6 +76,7 @@ begin
     select string_agg(format('%I %s', x.n, format_type(x.t, null)), ', ' order by x.n), string_agg(format('%I => x.%I', x.n, x.n), ', ' order by x.n)
       into columns, pairs
       from unnest(door.names, door.types) x(n, t) where args ? x.n;
+    perform set_config('millrace.client_lag', '', true);    -- a refusal rolls this back with all else
     if door.is_set then
         execute format('select jsonb_agg(to_jsonb(r)) from jsonb_to_record($1) as x(%s), lateral millrace.%I(%s, caller => $2) r', columns, the_op, pairs)
            into answer using args, sync_call.caller;
@@ -94,6 +84,7 @@ begin
         execute format('select to_jsonb(millrace.%I(%s, caller => $2)) from jsonb_to_record($1) as x(%s)', the_op, pairs, columns)
            into answer using args, sync_call.caller;
     end if;
+    perform set_config('millrace.client_lag', lag, true);
     return answer;
 end $$;
 

@@ -1,6 +1,7 @@
 -- Notices that a person sets for itself, by push to its own devices: for instance a reminder that an app sets on a phone. Their kinds and
 -- keys are separate from those of rooms and of the app's server, so nobody can cancel the server's reminders, or send imitations of them.
 
+-- The key's notice is this one from now on: one that waits is changed, and after one that was cancelled or sent there is a new one.
 create or replace function millrace.own_notice_schedule(
     person text, kind text, key text, at timestamptz, data jsonb default '{}', channels text[] default null, actor text default null,
     caller millrace.caller_name default current_user
@@ -9,7 +10,10 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     t timestamptz := millrace.now();
-    the_id uuid;
+    the_due timestamptz := millrace.by_our_clock(own_notice_schedule.at);
+    the_kind text := 'own.' || own_notice_schedule.kind;
+    the_channels text[] := coalesce(own_notice_schedule.channels, array['push']);
+    old millrace.notice;
 begin
     perform millrace.quest_acts_as(own_notice_schedule.actor, own_notice_schedule.person, caller => own_notice_schedule.caller);
     if own_notice_schedule.key is null or length(own_notice_schedule.key) not between 1 and millrace.most('own_notice_key') then
@@ -18,7 +22,7 @@ begin
     if own_notice_schedule.kind is null or own_notice_schedule.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' then
         perform millrace.refuse('the kind is malformed', 'kind', 'A kind has 1 to 64 letters, digits and the signs _ . - and begins with a letter or digit.');
     end if;
-    if own_notice_schedule.at is null or own_notice_schedule.at < t - interval '1 minute' or own_notice_schedule.at > t + interval '400 days' then
+    if the_due is null or the_due < t - interval '1 minute' or the_due > t + interval '400 days' then
         perform millrace.refuse('at is missing, past, or more than 400 days away', 'at', 'Give when it is due.');
     end if;
     if own_notice_schedule.data is null or octet_length(own_notice_schedule.data::text) > millrace.most('own_notice_data') then
@@ -27,29 +31,37 @@ begin
     if own_notice_schedule.channels is not null and own_notice_schedule.channels <> array['push'] then
         perform millrace.refuse('channels may hold only push', 'channels', 'Leave it out: these go to the person''s own devices.');
     end if;
-    select n.id into the_id from millrace.notice n where n.person = own_notice_schedule.person and n.key = 'own:' || own_notice_schedule.key;
-    if found then
-        return the_id;                                    -- said again, perhaps because the answer was lost
+    select * into old from millrace.notice n where n.person = own_notice_schedule.person and n.key = 'own:' || own_notice_schedule.key for no key update;
+    if old.status = 'pending' then
+        update millrace.notice n set kind = the_kind, data = own_notice_schedule.data, channels = the_channels, due_at = the_due, expires_at = the_due + interval '1 day'
+         where n.id = old.id and (n.kind, n.data, n.channels, n.due_at) is distinct from (the_kind, own_notice_schedule.data, the_channels, the_due);
+        perform millrace.notice_wake(false, the_due);
+        return old.id;
+    elsif old.status <> 'cancelled' and (old.kind, old.data) = (the_kind, own_notice_schedule.data) and abs(extract(epoch from old.due_at - the_due)) <= 120 then
+        return old.id;                                    -- said again, perhaps because the answer was lost
     end if;
     if (select count(*) from (select from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%' limit millrace.counted('own_notices_waiting')) x) >= millrace.counted('own_notices_waiting') then
         perform millrace.refuse_quota('100 notices of this person wait already', 'key', 'Cancel one first.', millrace.counted('own_notices_waiting'), millrace.counted('own_notices_waiting'),
             (select min(n.due_at) from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%'));
     end if;
     perform millrace.day_must_take('own_notice', millrace.keyed_hash('person', own_notice_schedule.person), millrace.counted('own_notices'), 'fifty notices were set today', 'key');
-    return millrace.notice_send(own_notice_schedule.person, 'own.' || own_notice_schedule.kind, own_notice_schedule.data,
-        coalesce(own_notice_schedule.channels, array['push']), 'own:' || own_notice_schedule.key, own_notice_schedule.at, own_notice_schedule.at + interval '1 day');
+    update millrace.notice n set key = null where n.id = old.id;
+    return millrace.notice_send(own_notice_schedule.person, the_kind, own_notice_schedule.data, the_channels, 'own:' || own_notice_schedule.key,
+        the_due, the_due + interval '1 day');
 end $$;
 
 create or replace function millrace.own_notice_move(person text, key text, at timestamptz, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_due timestamptz := millrace.by_our_clock(own_notice_move.at);
 begin
     perform millrace.quest_acts_as(own_notice_move.actor, own_notice_move.person, caller => own_notice_move.caller);
-    if own_notice_move.at is null or own_notice_move.at < millrace.now() - interval '1 minute' or own_notice_move.at > millrace.now() + interval '400 days' then
+    if the_due is null or the_due < millrace.now() - interval '1 minute' or the_due > millrace.now() + interval '400 days' then
         perform millrace.refuse('at is missing, past, or more than 400 days away', 'at', 'Give when it is due.');
     end if;
-    update millrace.notice n set expires_at = own_notice_move.at + interval '1 day'
+    update millrace.notice n set expires_at = the_due + interval '1 day'
      where n.person = own_notice_move.person and n.key = 'own:' || own_notice_move.key and n.status = 'pending';
-    return found and millrace.notice_move(own_notice_move.person, 'own:' || own_notice_move.key, own_notice_move.at);
+    return found and millrace.notice_move(own_notice_move.person, 'own:' || own_notice_move.key, the_due);
 end $$;
 
 create or replace function millrace.own_notice_cancel(person text, key text, actor text default null, caller millrace.caller_name default current_user) returns boolean

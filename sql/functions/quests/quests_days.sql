@@ -56,14 +56,16 @@ declare
     t timestamptz := millrace.now();
     f millrace.family;
     the_day date;
+    the_at timestamptz;
     awarded int;
 begin
     perform millrace.quest_acts_as(quest_complete.actor, quest_complete.person, caller => quest_complete.caller);
     perform millrace.quest_must_be_in(quest_complete.actor, quest_complete.family, caller => quest_complete.caller);
     f := millrace.quest_lock(quest_complete.family);
     t := millrace.now();                                   -- the lock may have taken its time
-    the_day := millrace.quest_day(f, quest_complete.day, quest_complete.at, t);
-    awarded := millrace.quest_do(f, quest_complete.person, the_day, least(coalesce(quest_complete.at, t), t), t);
+    the_at := millrace.happened(quest_complete.at, t);
+    the_day := millrace.quest_day(f, quest_complete.day, the_at, t);
+    awarded := millrace.quest_do(f, quest_complete.person, the_day, coalesce(the_at, t), t);
     return jsonb_build_object('completed', true, 'awarded', awarded, 'total', millrace.points_total(quest_complete.person), 'day', the_day);
 end $$;
 
@@ -76,7 +78,7 @@ declare
 begin
     perform millrace.quest_batch(completions, 'completions', array['family', 'person', 'day', 'at']);
     for one in select e from jsonb_array_elements(completions) e loop
-        answer := answer || millrace.quest_complete(one ->> 'family', one ->> 'person', (one ->> 'day')::date, (one ->> 'at')::timestamptz, quest_complete_many.actor, caller => quest_complete_many.caller);
+        answer := answer || millrace.quest_complete(one ->> 'family', one ->> 'person', (one ->> 'day')::date, millrace.time_given(one -> 'at', 'completions'), quest_complete_many.actor, caller => quest_complete_many.caller);
     end loop;
     return answer;
 exception when data_exception then

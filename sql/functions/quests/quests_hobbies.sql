@@ -213,13 +213,10 @@ begin
     if h.person = card_answer.person then
         perform millrace.refuse('a person cannot answer their own card', 'card', 'The other members answer it.', '42501', 'permission');
     end if;
-    if card_answer.at > t + interval '2 minutes' then
-        perform millrace.refuse('at lies in the future', 'at', 'Give when it was answered; clocks may differ by two minutes.');
-    end if;
     the_day := millrace.quest_day(f, null, null, t);
     is_right := lower(the_answer) = h.folded;
     insert into millrace.card_reply (card, person, answer, is_right, day, at)
-    values (card_answer.card, card_answer.person, the_answer, is_right, the_day, least(coalesce(card_answer.at, t), t))
+    values (card_answer.card, card_answer.person, the_answer, is_right, the_day, coalesce(millrace.happened(card_answer.at, t), t))
         on conflict do nothing;
     if found then
         select millrace.points_book(card_answer.person, 'card:' || card_answer.card, r.card, 'card', the_day) into awarded from millrace.quest_rule r;

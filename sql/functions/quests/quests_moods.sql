@@ -41,11 +41,12 @@ begin
     end if;
     f := millrace.quest_lock_or_own(mood_log.person);
     t := millrace.now();
+    the_at := millrace.happened(mood_log.at, t);
     if mood_log.id is not null then
         select * into old from millrace.mood m where m.id = mood_log.id;
         if found then
             if (old.person, old.color, old.emoji) is distinct from (mood_log.person, the_color, mood_log.emoji)
-                or (mood_log.at is not null and mood_log.at <> old.at and t > old.at) then
+                or the_at < old.at - interval '2 minutes' then    -- a later one may have counted as now
                 perform millrace.refuse(format('mood %s is logged already, with other content', mood_log.id), 'id',
                     'The same id with the same content gets the first answer; give another mood another id.', '23505', 'conflict');
             end if;
@@ -53,8 +54,8 @@ begin
         end if;
     end if;
     select * into strict rules from millrace.quest_rule;
-    the_day := millrace.quest_day(f, null, mood_log.at, t);
-    the_at := least(coalesce(mood_log.at, t), t);
+    the_day := millrace.quest_day(f, null, the_at, t);
+    the_at := coalesce(the_at, t);
     wait := coalesce(mood_log.buffer, rules.mood_buffer);
     insert into millrace.mood (id, person, family, day, color, emoji, at, shared_at)
     values (the_id, mood_log.person, f.family, the_day, the_color, mood_log.emoji, the_at, the_at + wait);
@@ -80,7 +81,7 @@ declare
 begin
     perform millrace.quest_batch(moods, 'moods', array['person', 'color', 'emoji', 'at', 'buffer', 'id']);
     for one in select e from jsonb_array_elements(moods) e loop
-        answer := answer || to_jsonb(millrace.mood_log(one ->> 'person', one ->> 'color', one ->> 'emoji', (one ->> 'at')::timestamptz,
+        answer := answer || to_jsonb(millrace.mood_log(one ->> 'person', one ->> 'color', one ->> 'emoji', millrace.time_given(one -> 'at', 'moods'),
             (one ->> 'buffer')::interval, (one ->> 'id')::uuid, mood_log_many.actor, caller => mood_log_many.caller));
     end loop;
     return answer;

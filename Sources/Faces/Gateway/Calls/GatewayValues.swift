@@ -74,16 +74,19 @@ enum GatewayValues {
             }
             return text
         case .text: return try plain(value, "a text", field)
-        case .date: return try plain(value, "a date such as \"2030-01-31\"", field)
-        case .timestamp: return try plain(value, "a time such as \"2030-01-31T12:00:00Z\"", field)
-        case .time: return try plain(value, "a time of day such as \"22:00\"", field)
+        case .date: return try plain(value, "a date such as \"2030-01-31\"", field, RFC3339.isDate)
+        case .timestamp: return try plain(value, "a time such as \"2030-01-31T12:00:00Z\"", field, RFC3339.isTime)
+        case .time: return try plain(value, "a time of day such as \"22:00\"", field, RFC3339.isTimeOfDay)
         case .interval: return try plain(value, "a span of time such as \"90 minutes\"", field)
         case .bytea: return try plain(value, "bytes as a text such as \"\\\\x00ff\"", field)
         }
     }
 
-    private static func plain(_ value: JSONValue, _ wanted: String, _ field: String) throws(GatewayProblem) -> String {
+    private static func plain(
+        _ value: JSONValue, _ wanted: String, _ field: String, _ fits: (String) -> Bool = { _ in true }
+    ) throws(GatewayProblem) -> String {
         guard let text = value.text else { throw wrong(field, wanted, value) }
+        guard fits(text) else { throw GatewayProblem(.invalid, "\(field) should be \(wanted)", field: field) }
         return text
     }
 

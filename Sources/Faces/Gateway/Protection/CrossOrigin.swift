@@ -34,6 +34,11 @@ struct CrossOrigin: Sendable {
         return response
     }
 
-    static let allowed = ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "X-Request-Id"]
-    static let exposed = ["Idempotent-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id"]
+    static let allowed = [
+        "Authorization", ClientTime.header, "Content-Type", "Idempotency-Key", "If-None-Match", "Last-Event-ID",
+        "X-Request-Id",
+    ]
+    static let exposed = [
+        "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id",
+    ]
 }

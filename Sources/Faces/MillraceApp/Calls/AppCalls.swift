@@ -104,7 +104,7 @@ struct AppCalls: Sendable {
                 let id = attempt == 1 ? name : "\(name)-\(attempt)"
                 return try await once(request, token: token, id: id)
             } catch let error as AppError {
-                if let token, error.status == 401, rejected == nil {
+                if let token, error.errorClass == .authentication, rejected == nil {
                     rejected = token
                     continue
                 }
@@ -140,6 +140,10 @@ struct AppCalls: Sendable {
         made.setValue(configuration.userAgent, forHTTPHeaderField: "User-Agent")
         made.setValue(id, forHTTPHeaderField: "X-Request-Id")
         for (name, value) in request.headers { made.setValue(value, forHTTPHeaderField: name) }
+        // The gateway puts right what a clock that is wrong has said.
+        if request.credential != .none {
+            made.setValue(InstantCoding.text(pauses.now()), forHTTPHeaderField: "Client-Time")
+        }
         switch request.credential {
         case .signIn: if let token { made.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         case .device(let token): made.setValue("Device \(token)", forHTTPHeaderField: "Authorization")
@@ -149,8 +153,9 @@ struct AppCalls: Sendable {
     }
 }
 
-/// Waiting and chance, which tests give themselves.
+/// Waiting, chance and the phone's clock, which tests give themselves.
 struct Pauses: Sendable {
+    var now: @Sendable () -> Date = { Date() }
     var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 }

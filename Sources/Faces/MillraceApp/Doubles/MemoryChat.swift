@@ -58,8 +58,8 @@ struct MemoryChat: ChatService {
     }
 
     func send(_ message: NewMessage) async throws -> Submission<UUID> {
-        let me = memory.person
-        return try await memory.gateway.submit { try $0.send(message, by: me) }
+        let (me, clock) = (memory.person, memory.clock)
+        return try await memory.gateway.submit { try $0.send(message, by: me, clock) }
     }
 
     func markRead(_ thread: UUID, upTo message: UUID) async throws -> Submission<Int> {

@@ -127,7 +127,7 @@ extension MemoryState {
         return thread.id
     }
 
-    mutating func send(_ message: NewMessage, by me: String) throws -> UUID {
+    mutating func send(_ message: NewMessage, by me: String, _ clock: DeviceClock? = nil) throws -> UUID {
         let text = message.text?.trimmingCharacters(in: .whitespacesAndNewlines)
         guard text?.isEmpty == false || !message.files.isEmpty else {
             throw AppError(.invalid, "the message has neither text nor attachments", field: "text")
@@ -143,15 +143,16 @@ extension MemoryState {
             return known.id
         }
         places += 1
+        let at = happened(message.at, clock)
         let n = found.messages.count + 1
         threads[found.id]?.messages.append(
             StoredMessage(
-                id: message.id, n: n, place: places, sender: me, given: message, at: min(message.at, now()),
+                id: message.id, n: n, place: places, sender: me, given: message, at: at,
                 text: text?.isEmpty == true ? nil : text, files: message.files))
         threads[found.id]?.place = places
         threads[found.id]?.lastAt = now()
         told(found, message.id, "message", n: n, sender: me)
-        doQuest(of: "family_chat", by: me, at: message.at)
+        doQuest(of: "family_chat", by: me, at: at)
         return message.id
     }
 

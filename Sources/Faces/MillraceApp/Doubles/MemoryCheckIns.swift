@@ -4,10 +4,10 @@ struct MemoryCheckIns: CheckInClient {
     let memory: MemoryContext
 
     func checkIn(at: Date, place: CheckInPlace?) async throws -> Submission<Date> {
-        let person = memory.person
+        let (person, clock) = (memory.person, memory.clock)
         return try await memory.gateway.submit(isUrgent: true) { state in
-            let expiry = try state.checkIn(person, at: at)
-            state.keep(place, of: person)
+            let expiry = try state.checkIn(person, at: state.byOurClock(at, clock))
+            state.keep(place, of: person, clock)
             return expiry
         }
     }
@@ -45,9 +45,10 @@ struct MemoryCheckIns: CheckInClient {
     }
 
     func pause(until: Date) async throws -> Submission<Date> {
-        let person = memory.person
+        let (person, clock) = (memory.person, memory.clock)
         return try await memory.gateway.submit(isUrgent: true) { state in
             var watch = try state.watch(of: person)
+            let until = state.byOurClock(until, clock)
             guard until > state.now() else { throw AppError(.invalid, "until lies in the past", field: "until") }
             guard watch.state != "disarmed" else {
                 throw AppError(.conflict, "the watch is disarmed", field: "person")
@@ -128,7 +129,7 @@ struct MemoryEmergency: EmergencyClient {
     }
 
     func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer> {
-        let person = memory.person
+        let (person, clock) = (memory.person, memory.clock)
         return try await memory.gateway.submit(isUrgent: true) { state in
             let told = state.reachable(person)
             let known = state.alarms.first {
@@ -142,7 +143,7 @@ struct MemoryEmergency: EmergencyClient {
                     .alarms, id.uuidString.lowercased(), "raised", for: [person] + told,
                     ["person": .string(person), "cause": "help"])
             }
-            state.keep(place, of: person)
+            state.keep(place, of: person, clock)
             return HelpAnswer(
                 alarm: id, state: "open", told: told, toTell: [], reachesNobody: told.isEmpty,
                 sentence: told.isEmpty
@@ -209,9 +210,9 @@ extension MemoryState.StoredContact {
 
 extension MemoryState {
     /// The newest place that can be right.
-    mutating func keep(_ place: CheckInPlace?, of person: String) {
+    mutating func keep(_ place: CheckInPlace?, of person: String, _ clock: DeviceClock?) {
         guard var place, place.isOnEarth else { return }
-        place.at = min(place.at ?? now(), now())
+        place.at = place.at.map { happened($0, clock) } ?? now()
         if let newest = whereabouts[person]?.at, newest > place.at ?? newest { return }
         whereabouts[person] = place
     }

@@ -27,8 +27,9 @@ public actor MemoryGateway {
     }
 
     /// A client of this person.
-    public nonisolated func client(for person: String) -> AppClient {
-        let memory = MemoryContext(gateway: self, person: person)
+    /// - Parameter clock: of the person's device; give one that is wrong to see what an app makes of it. nil: that of the gateway.
+    public nonisolated func client(for person: String, clock: (@Sendable () -> Date)? = nil) -> AppClient {
+        let memory = MemoryContext(gateway: self, person: person, clock: clock)
         return AppClient(
             person: person, documents: MemoryDocuments(memory: memory), pictures: MemoryPictures(memory: memory),
             moods: MemoryMoods(memory: memory),
@@ -165,7 +166,11 @@ public actor MemoryGateway {
 struct MemoryContext: Sendable {
     let gateway: MemoryGateway
     let person: String
+    /// Of the person's device; nil: the gateway's.
+    var clock: DeviceClock?
 }
+
+typealias DeviceClock = @Sendable () -> Date
 
 struct MemoryFeed: FeedClient {
     let memory: MemoryContext

@@ -4,8 +4,8 @@ struct MemoryMoods: MoodService {
     let memory: MemoryContext
 
     func log(_ mood: NewMood) async throws -> Submission<UUID> {
-        let person = memory.person
-        return try await memory.gateway.submit { try $0.log(mood, by: person) }
+        let (person, clock) = (memory.person, memory.clock)
+        return try await memory.gateway.submit { try $0.log(mood, by: person, clock) }
     }
 
     func delete(_ id: UUID) async throws -> Submission<Bool> {
@@ -105,9 +105,13 @@ extension MemoryState {
         return person
     }
 
-    mutating func log(_ mood: NewMood, by person: String) throws -> UUID {
+    mutating func log(_ mood: NewMood, by person: String, _ clock: DeviceClock? = nil) throws -> UUID {
+        let at = happened(mood.at, clock)
         if let old = moods[mood.id] {
-            guard old.person == person, old.given == mood else {
+            var same = old.given
+            same.at = mood.at
+            // A later one may have counted as now.
+            guard old.person == person, same == mood, at >= old.mood.at.addingTimeInterval(-120) else {
                 throw AppError(.conflict, "mood \(mood.id) is logged already, with other content", field: "id")
             }
             return mood.id
@@ -115,10 +119,6 @@ extension MemoryState {
         if let emoji = mood.emoji, emoji.isEmpty || emoji.count > 16 {
             throw AppError(.invalid, "the emoji is empty or too long", field: "emoji")
         }
-        guard mood.at <= now().addingTimeInterval(120) else {
-            throw AppError(.invalid, "at lies in the future", field: "at")
-        }
-        let at = min(mood.at, now())
         let day = day(of: at, person)
         let family = family(of: person)?.name
         let stored = Mood(

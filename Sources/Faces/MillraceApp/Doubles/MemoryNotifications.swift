@@ -34,23 +34,27 @@ struct MemoryNotifications: NotificationClient {
     }
 
     func schedule(_ notice: OwnNotice) async throws -> Submission<UUID> {
-        let person = memory.person
+        let (person, clock) = (memory.person, memory.clock)
         return try await memory.gateway.submit { state in
-            if let known = state.notices[person]?[notice.key] { return known.id }
+            var notice = notice
+            notice.at = state.byOurClock(notice.at, clock)
             guard notice.at > state.now().addingTimeInterval(-60) else {
                 throw AppError(.invalid, "at is missing, past, or more than 400 days away", field: "at")
             }
-            let id = state.makeID()
+            // The one that waits is changed; after one that was cancelled there is a new one.
+            let known = state.notices[person]?[notice.key]
+            let id = known.flatMap { $0.isCancelled ? nil : $0.id } ?? state.makeID()
             state.notices[person, default: [:]][notice.key] = MemoryState.StoredNotice(id: id, notice: notice)
             return id
         }
     }
 
     func move(_ key: String, to at: Date) async throws -> Submission<Bool> {
-        let person = memory.person
+        let (person, clock) = (memory.person, memory.clock)
         return try await memory.gateway.submit { state in
             guard state.notices[person]?[key]?.isCancelled == false else { return false }
-            state.notices[person]?[key]?.notice.at = at
+            let due = state.byOurClock(at, clock)
+            state.notices[person]?[key]?.notice.at = due
             return true
         }
     }

@@ -124,11 +124,12 @@ struct MemoryQuests: QuestService {
     }
 
     func complete(in family: String, day: AppDay?, at: Date) async throws -> Submission<QuestResult> {
-        let person = memory.person
+        let (person, clock) = (memory.person, memory.clock)
         return try await memory.gateway.submit { state in
             try state.mustBeIn(family, person)
-            let day = day ?? state.day(of: min(at, state.now()), person)
-            let awarded = state.complete(family, day, by: person, at: min(at, state.now()))
+            let at = state.happened(at, clock)
+            let day = day ?? state.day(of: at, person)
+            let awarded = state.complete(family, day, by: person, at: at)
             return QuestResult(awarded: awarded, total: state.total(of: person), day: day)
         }
     }

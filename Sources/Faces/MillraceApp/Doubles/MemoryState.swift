@@ -104,6 +104,16 @@ struct MemoryState: Sendable {
 
     // MARK: what all rooms need
 
+    /// A time of a device, by the gateway's clock. Up to two minutes are none, as the gateway has it.
+    func byOurClock(_ at: Date, _ clock: DeviceClock?) -> Date {
+        guard let clock else { return at }
+        let lag = now().timeIntervalSince(clock())
+        return abs(lag) > 120 ? at.addingTimeInterval(lag) : at
+    }
+
+    /// The same for what has happened, which is never later than now.
+    func happened(_ at: Date, _ clock: DeviceClock?) -> Date { min(byOurClock(at, clock), now()) }
+
     func family(of person: String) -> (name: String, family: Family)? {
         families.first { $0.value.members[person] != nil }.map { ($0.key, $0.value) }
     }

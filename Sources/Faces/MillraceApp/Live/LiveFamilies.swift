@@ -31,7 +31,9 @@ struct LiveMoods: MoodService {
             $0.data?["person"] == nil  // the family's moods say whose they are
         } read: {
             let today = try await streak(of: nil).day
-            return try await moods(of: nil, since: Date(timeIntervalSinceNow: -3 * 86400), after: nil)
+            // By the gateway's day: the clock of this device may be wrong.
+            let since = Date(timeIntervalSince1970: Double(today.number - 2) * 86400)
+            return try await moods(of: nil, since: since, after: nil)
                 .filter { $0.day == today }
         }
     }
