@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct CrashTests {
     /// The example stands beside this test's program, or where SwiftPM puts it.
-    private static var example: URL {
+    static var example: URL {
         let name = "AppExample"
         let beside = (Bundle.main.executableURL?.deletingLastPathComponent() ?? URL(fileURLWithPath: ".build/debug"))
             .appendingPathComponent(name)

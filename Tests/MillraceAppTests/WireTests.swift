@@ -92,13 +92,19 @@ import Testing
             found.errorClass == .conflict && found.message == "this link was used already" && found.requestID == "mine")
     }
 
-    @Test(arguments: [
-        (502, AppError.Kind.unavailable), (503, .unavailable), (504, .deadlineExceeded), (401, .unauthenticated),
-        (403, .permissionDenied), (404, .notFound), (409, .alreadyExists), (413, .invalidInput),
-        (429, .resourceExhausted), (500, .unknown), (418, .unknown),
-    ])
-    func `a proxy's answer without a class has the class of its status`(_ status: Int, _ kind: AppError.Kind) {
-        #expect(error(status, "<html>").kind == kind)
+    @Test func `whatever something else answers, without a class it is no refusal`() {
+        for status in 300..<600 {
+            for body in ["<html>", "", "{}", #"{"error": "no"}"#, #"{"class": "made up"}"#, "[]", #"{"class": 5}"#] {
+                let found = error(status, body)
+                #expect(!found.isFromGateway && found.mayRetry == (status != 429), "\(status) \(body)")
+                #expect(
+                    [.unavailable, .deadlineExceeded, .unknown, .resourceExhausted].contains(found.kind),
+                    "\(status) \(body)")
+            }
+        }
+        #expect(error(503, "<html>", ["retry-after": "7"]).retryAfter == .seconds(7))
+        #expect(error(504, "").kind == .deadlineExceeded && error(429, "").kind == .resourceExhausted)
+        #expect(error(405, #"{"class": "invalid"}"#).isFromGateway)
     }
 
     @Test func `of the classes exactly these may be tried again`() {

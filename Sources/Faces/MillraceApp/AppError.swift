@@ -49,6 +49,8 @@ public struct AppError: Error, Sendable, Hashable {
     public let retryAfter: Duration?
     /// In a batch: which call it was, counted from 0.
     public let index: Int?
+    /// The gateway itself said so. Otherwise something on the way answered in its place, or nobody did: then the same call can succeed later.
+    public internal(set) var isFromGateway = false
 
     /// From its parts.
     public init(
@@ -148,21 +150,14 @@ extension AppError.ErrorClass {
         }
     }
 
-    /// For an answer that says no class, such as a proxy's.
+    /// For an answer that says no class: of a proxy, a hotel's network, or a server in the gateway's place. Whatever it says, it says nothing of the
+    /// call, which has not reached the gateway or may have been carried out there.
     init(status: Int) {
         self =
             switch status {
-            case 400, 405, 411, 414, 422, 431: .invalid
-            case 401: .authentication
-            case 403: .permission
-            case 404, 410: .not_found
-            case 409, 412: .conflict
-            case 413: .too_large
-            case 415: .unsupported
             case 429: .throttled
             case 408, 504: .timeout
-            case 500: .internal
-            case 502, 503: .unavailable
+            case 400..<500, 502, 503: .unavailable
             default: .unknown
             }
     }
@@ -172,10 +167,10 @@ extension AppError {
     /// From an answer that is no success.
     init(_ answer: HTTPAnswer, requestID: String) {
         let told = try? AppJSON.decode(Told.self, from: answer.body)
-        let errorClass =
-            (told?.class ?? told?.error).flatMap(ErrorClass.init(rawValue:)) ?? ErrorClass(status: answer.status)
+        let named = (told?.class ?? told?.error).flatMap(ErrorClass.init(rawValue:))
         self.init(
-            errorClass, told?.detail ?? told?.message ?? told?.title ?? "the answer has the status \(answer.status)",
+            named ?? ErrorClass(status: answer.status),
+            told?.detail ?? told?.message ?? told?.title ?? "the answer has the status \(answer.status)",
             userMessage: told?.userMessage, field: told?.field, hint: told?.hint,
             quota: told.flatMap { told in
                 guard let limit = told.limit, let used = told.used else { return nil }
@@ -185,6 +180,7 @@ extension AppError {
             retryAfter: answer.header("retry-after").flatMap { Double($0) }
                 .flatMap { $0 >= 0 && $0 < 1e9 ? .milliseconds(Int64($0 * 1000)) : nil },
             index: told?.index)
+        isFromGateway = named != nil
     }
 
     /// From what ended a request without an answer. A task that was cancelled stays so.

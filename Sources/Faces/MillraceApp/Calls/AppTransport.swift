@@ -22,6 +22,11 @@ struct HTTPAnswer: Sendable {
 
     func header(_ name: String) -> String? { headers[name] }
 
+    /// With more of its body, as far as that is wanted.
+    func adding(_ bytes: Data, upTo most: Int) -> HTTPAnswer {
+        HTTPAnswer(status: status, headers: headers, body: Data((body + bytes).prefix(most)))
+    }
+
     var isSuccess: Bool { (200...299).contains(status) }
 
     static func headers(_ response: HTTPURLResponse) -> [String: String] {

@@ -20,7 +20,7 @@ struct LiveContext: Sendable {
             if let at { given["at"] = AppValue(at) }
             return .done(try await calls.act(door, given))
         }
-        return try await queue.submit(QueuedOperation(door, arguments, at: at ?? Date(), id: id))
+        return try await queue.submit(QueuedOperation(door, arguments, at: at ?? calls.pauses.now(), id: id))
     }
 
     private struct UploadLink: Decodable {
@@ -51,7 +51,7 @@ struct LiveContext: Sendable {
         request.credential = .none
         do {
             _ = try await calls.send(request)
-        } catch let error as AppError where error.status == 409 {
+        } catch let error as AppError where error.errorClass == .conflict {
         }
     }
 

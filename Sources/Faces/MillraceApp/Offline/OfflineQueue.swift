@@ -205,7 +205,7 @@ public actor OfflineQueue {
                 let outcomes = Self.outcomes(of: urgent, try await push(urgent))
                 try await settle(outcomes)
                 throw error
-            } catch let error as AppError where error.kind == .invalidInput && error.status != nil {
+            } catch let error as AppError where error.kind == .invalidInput && error.isFromGateway {
                 // One of them spoils the whole request: find it, so that it holds back no other.
                 if batch.count > 1 {
                     largest = batch.count / 2

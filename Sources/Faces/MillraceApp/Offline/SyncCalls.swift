@@ -41,9 +41,11 @@ struct SyncCalls: Sendable {
         var error: AppError? {
             guard outcome == "refused" || outcome == "conflict" else { return nil }
             let known = self.class.flatMap(AppError.ErrorClass.init(rawValue:))
-            return AppError(
+            var error = AppError(
                 known ?? .conflict, message ?? "the operation was not done",
                 userMessage: userMessage, field: field, hint: hint, quota: quota)
+            error.isFromGateway = true
+            return error
         }
 
         private var quota: QuotaError? {

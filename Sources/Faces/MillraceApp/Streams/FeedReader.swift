@@ -14,6 +14,7 @@ struct FeedReader: Sendable {
 
     private static let pollSeconds = 30
     private static let waiting = 256
+    private static let refusalBytes = 65_536
 
     /// The reader keeps at most 256 events that nobody has taken, and reads on when there is room.
     func events(since position: Int64?) -> AsyncThrowingStream<FeedEvent, any Error> {
@@ -74,11 +75,14 @@ struct FeedReader: Sendable {
         defer { connection.close() }
         var parser = ServerEventParser()
         var isReady = false
+        var refusal: HTTPAnswer?
         do {
             for try await part in connection.parts {
                 switch part {
+                case .answered(let answer) where !answer.isSuccess: refusal = answer
+                case .bytes(let bytes) where refusal != nil:
+                    refusal = refusal?.adding(bytes, upTo: Self.refusalBytes)
                 case .answered(let answer):
-                    guard answer.isSuccess else { throw AppError(answer, requestID: id) }
                     guard answer.header("content-type")?.hasPrefix("text/event-stream") == true else { return .mute }
                 case .bytes(let bytes):
                     for event in try parser.read(bytes) {
@@ -90,15 +94,14 @@ struct FeedReader: Sendable {
                     }
                 }
             }
-        } catch let error as URLError where error.code == .timedOut && !isReady {
+        } catch let error as URLError where error.code == .timedOut && !isReady && refusal == nil {
             return .mute
-        } catch let error as AppError where error.status != nil {
-            throw error
         } catch {
             try Task.checkCancellation()
-            guard isReady else { throw AppError.from(error, requestID: id) }
+            guard isReady || refusal != nil else { throw AppError.from(error, requestID: id) }
         }
         try Task.checkCancellation()
+        if let refusal { throw AppError(refusal, requestID: id) }
         return isReady ? .cut : .mute
     }
 
