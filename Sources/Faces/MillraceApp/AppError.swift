@@ -49,7 +49,7 @@ public struct AppError: Error, Sendable, Hashable {
     public let retryAfter: Duration?
     /// In a batch: which call it was, counted from 0.
     public let index: Int?
-    /// The gateway itself said so. Otherwise something on the way answered in its place, or nobody did: then the same call can succeed later.
+    /// The gateway itself said so, with a class. Otherwise something on the way answered in its place, or nobody did: then the same call can succeed later.
     public internal(set) var isFromGateway = false
 
     /// From its parts.
@@ -167,9 +167,10 @@ extension AppError {
     /// From an answer that is no success.
     init(_ answer: HTTPAnswer, requestID: String) {
         let told = try? AppJSON.decode(Told.self, from: answer.body)
-        let named = (told?.class ?? told?.error).flatMap(ErrorClass.init(rawValue:))
+        let ours = told?.class.flatMap(ErrorClass.init(rawValue:))
+        let ofLink = told?.message == nil ? nil : told?.error.flatMap(ErrorClass.init(rawValue:))
         self.init(
-            named ?? ErrorClass(status: answer.status),
+            ours ?? ofLink ?? ErrorClass(status: answer.status),
             told?.detail ?? told?.message ?? told?.title ?? "the answer has the status \(answer.status)",
             userMessage: told?.userMessage, field: told?.field, hint: told?.hint,
             quota: told.flatMap { told in
@@ -180,7 +181,7 @@ extension AppError {
             retryAfter: answer.header("retry-after").flatMap { Double($0) }
                 .flatMap { $0 >= 0 && $0 < 1e9 ? .milliseconds(Int64($0 * 1000)) : nil },
             index: told?.index)
-        isFromGateway = named != nil
+        isFromGateway = ours != nil
     }
 
     /// From what ended a request without an answer. A task that was cancelled stays so.

@@ -18,6 +18,18 @@ package struct SyncRoutes: Sendable {
     /// Functions that the database does one after the other for a person.
     static let takeTurns = pushes.union(["sync_device_add"])
 
+    /// What became of one operation.
+    private static let outcome: JSONValue = [
+        "type": "object", "required": ["outcome"],
+        "properties": [
+            "id": ["type": "string", "format": "uuid"],
+            "outcome": ["type": "string", "enum": ["applied", "same", "conflict", "refused"]],
+            "class": ["type": "string", "enum": JSONValue(ErrorClass.allCases.map(\.rawValue))],
+            "field": ["type": "string"], "message": ["type": "string"], "hint": ["type": "string"],
+            "user_message": ["type": "string"], "result": [:],
+        ],
+    ]
+
     /// What a push may take, as `sync_push` says itself, and a little around it.
     static let mostOfPush = (4 << 20) + 65_536
     static let mostEvents = 500
@@ -48,7 +60,8 @@ package struct SyncRoutes: Sendable {
                 GatewayRoute.Answer(
                     200, "What became of each operation: applied, same, conflict or refused.",
                     schema: [
-                        "type": "object", "properties": ["results": ["type": "array", "items": ["type": "object"]]],
+                        "type": "object", "required": ["results"],
+                        "properties": ["results": ["type": "array", "items": Self.outcome]],
                     ])
             ], limit: Self.mostOfPush
         ) { call in
@@ -66,16 +79,9 @@ package struct SyncRoutes: Sendable {
     }
 
     private func take(_ bytes: [UInt8], _ call: GatewayCall) async throws -> Response {
-        let members = try GatewayBody.object(bytes)
-        if let unknown = members.first(where: { $0.key != "device" && $0.key != "ops" }) {
-            throw GatewayProblem(
-                .invalid, "a push has no member of that name", field: String(unknown.key.prefix(100)),
-                hint: "it has device and ops")
-        }
-        let body = JSONValue.object(members)
-        let device = try Self.device(body["device"])
-        let operations = body["ops"] ?? .null
-        try await call.charge(GatewayCost(operations: GatewayCost.pushed(operations)))
+        let body = try SyncBody(bytes)
+        let device = try Self.device(body.device)
+        try await call.charge(GatewayCost(operations: body.count))
         // As text: an operation that jsonb cannot hold is refused alone, and holds nothing back.
         let statement = Statement(
             """
@@ -83,7 +89,7 @@ package struct SyncRoutes: Sendable {
                        jsonb_strip_nulls(to_jsonb(s) - 'result' - 'n') || case when s.result is null then '{}' else jsonb_build_object('result', s.result) end
                        order by s.n), '[]'))::text
               from millrace.sync_push_text($1, $2) with ordinality s(id, outcome, class, field, message, hint, user_message, result, n)
-            """, [.text(device), .text(operations.compact)])
+            """, [.text(device), .text(body.ops)])
         return try await database.untilFree { try await one(statement, call) }
     }
 
@@ -112,25 +118,31 @@ package struct SyncRoutes: Sendable {
             let since = try Self.number(call.request.query("since"), "since", 0...Int64.max) ?? 0
             let limit = try Self.number(call.request.query("limit"), "limit", 1...Int64(Self.mostEvents)) ?? 500
             // `newest` is no place to read from: it may be ahead of what can be seen.
+            // A number that was never given out comes from before a restore of the database: then everything that is kept is told again.
             let answers = try await database.run(
                 [
-                    Statement("select jsonb_build_array(p.oldest)::text from millrace.feed_position() p"),
+                    Statement(
+                        "select jsonb_build_array(p.oldest, p.newest < $1)::text from millrace.feed_position() p",
+                        [.int8(since)]),
                     Statement(
                         """
                         select coalesce(jsonb_agg(jsonb_build_object('seq', f.seq, 'at', f.at, 'topic', f.topic, 'ref', f.ref, 'change', f.change, 'data', f.data) order by f.seq), '[]')::text
-                          from millrace.sync_pull($1, $2) f
+                          from (select case when p.newest < $1 then 0 when $1 > 0 then greatest($1, p.oldest) else $1 end as since from millrace.feed_position() p) s
+                          cross join lateral millrace.sync_pull(s.since, $2) f
                         """, [.int8(since), .int4(Int32(limit))]),
                 ], as: call.caller
             ) { _, row throws(PostgresError) in try row.string(0) }
             let place = try JSONValue.read(answers[0].first ?? "[]")
             let events = try JSONValue.read(answers[1].first ?? "[]")
             let oldest = place.items?.first?.integer ?? 0
+            let isRestored = place.items?.last == .bool(true)
             let last = events.items?.last?["seq"]?.integer
             let hasMore = events.items?.count == Int(limit)
-            let position = last ?? max(oldest, Int(since))
+            let reached = max(oldest, last ?? (isRestored ? 0 : Int(since)))
+            let position = hasMore ? last ?? reached : reached
             return Self.json([
                 "events": events, "position": .int(position), "more": .bool(hasMore),
-                "reset": .bool(since > 0 && since < Int64(oldest)),
+                "reset": .bool(since > 0 && since < Int64(oldest) || isRestored),
             ])
         }
     }
