@@ -1,10 +1,12 @@
 import Clusters
+import Fakes
 import FoundationEssentials
 import JSON
 import Listeners
 import Postgres
 import TestSupport
 import Testing
+import Threads
 
 @testable import Gateway
 
@@ -109,6 +111,68 @@ import Testing
             #expect(try await future.events(2).map(\.name) == ["ready", "reset"])
             try await kit.say("more", to: "ada")
             #expect(try await future.next()?.seq == 11)
+        }
+    }
+
+    @Test func `what the database has taken back, as when a person is erased, no client gets that comes back`()
+        async throws
+    {
+        var options = FeedHub.Options()
+        options.tick = .seconds(86_400)  // so that no clock drops what is held
+        try await StreamKit.with(options: options) { kit in
+            try await kit.connection.run(
+                """
+                select millrace.family_create('f', 'UTC'); select millrace.family_join('f', 'ada', 'parent');
+                select millrace.family_join('f', 'bob', 'parent')
+                """)
+            let open = try kit.stream(as: #"{"sub":"bob"}"#)
+            let ready = try #require(try await open.next()?.seq)
+            try await kit.connection.run("select millrace.mood_log('ada', 'calm', buffer => '0', actor => 'ada')")
+            var heard: [String] = []
+            while heard.last?.contains(#""change":"logged""#) != true {
+                heard.append(try #require(try await open.next()).data)
+            }
+            #expect(heard.last?.contains("ada") == true)
+            // From what the gateway holds.
+            func again() async throws -> String {
+                try await kit.stream(
+                    "/v1/me/events?since=\(ready)&wait=60&topics=moods", as: #"{"sub":"bob"}"#
+                ).body()
+            }
+            #expect(try await again().contains("ada"))
+            try await kit.connection.run("select millrace.person_erase('ada', actor => 'ada')")
+            try await eventually("it is gone from what the gateway holds") { try await !again().contains("ada") }
+            #expect(try await again().contains(#""change":"deleted""#))
+        }
+    }
+
+    @Test func `HEAD of a stream and of a long poll is answered at once, and has no body`() async throws {
+        try await StreamKit.with { kit in
+            func answer(_ path: String) async throws -> String {
+                let asked =
+                    "HEAD \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {\"sub\":\"ada\"}\r\n\r\n"
+                let port = Int(kit.port)
+                return try await Thread.run(name: "raw-request") {
+                    Result {
+                        let connection = try RawConnection(to: port)
+                        connection.write(asked)
+                        var all: [UInt8] = []
+                        while let more = connection.read() { all += more }
+                        return String(decoding: all, as: UTF8.self)
+                    }
+                }.get()
+            }
+            for (path, type) in [
+                ("/v1/me/events", "text/event-stream"), ("/v1/me/events?since=0", "text/event-stream"),
+                ("/v1/me/events?wait=60", "application/json"), ("/v1/me/events?since=0&wait=60", "application/json"),
+            ] {
+                let head = try await answer(path)
+                #expect(head.hasPrefix("HTTP/1.1 200 ") && head.hasSuffix("\r\n\r\n"), "\(path): \(head)")
+                #expect(head.contains("Content-Type: \(type)\r\n"), "\(path): \(head)")
+                #expect(!head.contains("Content-Length") && !head.contains("chunked"), "\(path): \(head)")
+            }
+            #expect(try await answer("/v1/me/events?topics=gossip").hasPrefix("HTTP/1.1 400 "))
+            #expect(await kit.hub.streams == 0)
         }
     }
 

@@ -6,6 +6,7 @@ extension Response {
     func send(on connection: OpaquePointer, of exchange: Exchange, closing: Bool) -> Bool {
         guard let made = make(for: exchange) else { return false }
         defer { MHD_destroy_response(made) }
+        if case .stream = body, exchange.isHead, millrace_mhd_only_head(made) == 0 { return false }
         for header in allHeaders + (closing && headers["Connection"] == nil ? [Header("Connection", "close")] : []) {
             guard MHD_add_response_header(made, header.name, header.value) == .YES else { return false }
         }

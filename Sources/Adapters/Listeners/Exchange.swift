@@ -73,6 +73,8 @@ package final class Exchange: Sendable {
         var isLast = false
     }
 
+    var isHead: Bool { note.withLock { $0.method == "HEAD" } }
+
     init(
         target: String, targetSize: Int, connection: OpaquePointer, connectionKey: Int, openConnections: OpenConnections
     ) {

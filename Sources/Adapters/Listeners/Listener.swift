@@ -133,9 +133,8 @@ package final class Listener: Sendable {
             log.error("a request failed", [("http.path", route.pattern), ("error", "\(error)")])
             response = ErrorAnswer(.internal, "the server failed; its log says why").response
         }
-        let isHead = exchange.note.withLock { $0.method == "HEAD" }
         exchange.offer(response)
-        guard case .stream(let write) = response.body, !isHead else { return exchange.finish(failed: false) }
+        guard case .stream(let write) = response.body, !exchange.isHead else { return exchange.finish(failed: false) }
         do {
             try await write(BodyWriter(exchange: exchange))
             exchange.finish(failed: false)

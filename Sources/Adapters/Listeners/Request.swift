@@ -43,6 +43,9 @@ package struct Request: Sendable {
     package let peer: String
     package let body: RequestBody
 
+    /// Only the head of the answer is wanted, so nothing should be waited for.
+    package var isHead: Bool { body.exchange.isHead }
+
     package func parameter(_ name: String) -> String { parameters[name] ?? "" }
     package func query(_ name: String) -> String? { query.first { $0.name == name }?.value }
 

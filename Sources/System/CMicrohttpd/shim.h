@@ -64,6 +64,11 @@ static inline const struct sockaddr *_Nullable millrace_mhd_peer(struct MHD_Conn
     return info ? info->client_addr : NULL;
 }
 
+/// The head of an answer whose size is not known. With chunks the library sends the last one also to HEAD, where no body may follow.
+static inline int millrace_mhd_only_head(struct MHD_Response *_Nonnull response) {
+    return MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END) == MHD_YES;
+}
+
 /// A macro with a cast.
 static const uint64_t millrace_mhd_size_unknown = MHD_SIZE_UNKNOWN;
 static const ssize_t millrace_mhd_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;

@@ -16,6 +16,12 @@ begin
     end if;
 end $$;
 
+-- Tells the gateways that changes are taken back, which they hold for a minute for clients that come back.
+create or replace function millrace.feed_taken() returns void
+language sql volatile as $$
+    select pg_notify('millrace_feed_taken', '') where pg_notification_queue_usage() < 0.5
+$$;
+
 -- As with events: readers number what was committed, one reader at a time, so nothing ever appears at or below a number that was read. An
 -- open transaction of a writer delays nobody, so a row that one holds is passed over. A row that was to be read later counts from when it is due.
 create or replace function millrace.feed_number(most int default 10000) returns bigint
@@ -93,6 +99,22 @@ begin
     perform millrace.quest_actor(feed_position.actor, caller => feed_position.caller);
     perform millrace.feed_number();
     return query select case when s.is_called then s.last_value else 0 end, m.gone from millrace.feed_seq s, millrace.feed_mark m;
+end $$;
+
+-- After a restore of the database to an earlier moment: the numbers go on far above all that was given out before, and every position from before
+-- is answered with `reset`. Returns the new position.
+create or replace function millrace.feed_restored(caller millrace.caller_name default current_user) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    start bigint;
+begin
+    perform millrace.feed_number();
+    start := (select s.last_value from millrace.feed_seq s) + 1000000000;
+    perform setval('millrace.feed_seq', start);
+    update millrace.feed_mark set gone = start;
+    perform millrace.feed_taken();
+    perform millrace.audited('feed.restored', null, jsonb_build_object('position', start), caller => feed_restored.caller);
+    return start;
 end $$;
 
 -- Everybody's changes, for the one cursor of a gateway's process. A change is for the person it names, within its tenant if it names one too;

@@ -38,6 +38,7 @@ end $$;
 create or replace function millrace.feed_chat_forget(the_person text, the_thread uuid) returns void
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
+    perform millrace.feed_taken();
     delete from millrace.feed f
      where f.seq is not null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
     delete from millrace.feed f

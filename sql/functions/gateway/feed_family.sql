@@ -118,6 +118,7 @@ declare
     gone bigint;
     t timestamptz := millrace.now();
 begin
+    perform millrace.feed_taken();
     with gone as (
         delete from millrace.feed f
          where f.about = the_person and (the_family is null or (f.family = the_family and f.topic = 'moods'))
@@ -138,6 +139,7 @@ declare
     gone bigint;
     n bigint;
 begin
+    perform millrace.feed_taken();
     delete from millrace.feed f where f.seq is not null and f.person = the_person and (the_family is null or f.family = the_family);
     get diagnostics gone = row_count;
     delete from millrace.feed f where f.seq is null and f.due_at is null and f.person = the_person and (the_family is null or f.family = the_family);

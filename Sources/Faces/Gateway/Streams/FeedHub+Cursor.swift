@@ -46,11 +46,13 @@ extension FeedHub {
 
     /// The cursor goes on where it was; the first time it begins some entries back, for clients of the process before this one.
     private func start(on connection: Connection) async throws {
+        // What is taken back from now on is heard. Behind a pooler nothing is.
+        if position == nil, !hearing.isOpen { await bell.wait(for: .seconds(1)) }
         let bounds = try await store.bounds(on: connection)
         if let position {
-            guard bounds.newest < position else { return }
+            guard bounds.newest < position || position < bounds.oldest else { return }
             log.warning(
-                "the database has fewer changes than were read, as after a restore: all streams end and begin again",
+                "the database has other changes than were read, as after a restore: all streams end and begin again",
                 [("feed.position", "\(position)"), ("feed.newest", "\(bounds.newest)")])
             return begin(at: bounds.newest, resets: true)
         }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Listeners
 package import Postgres
+import Synchronization
 package import Telemetry
 import Threads
 
@@ -51,10 +52,15 @@ package actor FeedHub {
     nonisolated let seats: Seats
     /// Rung when there may be new entries, or somebody needs a look now.
     let bell = Signal()
+    /// How often the database has taken back what was in the feed, as when a person is erased.
+    private let takenBack = TakenBack()
 
     /// nil: it has not begun.
     private(set) var position: Int64?
     private var ring: FeedRing
+    /// As far as the ring has followed `takenBack`, and as it was when the last look began.
+    private var followed = 0
+    private var followedByLook = 0
     private var index = FeedIndex()
     private var readers: [Int: Reader] = [:]
     private var nextReader = 0
@@ -86,6 +92,10 @@ package actor FeedHub {
         hearing.heed(["millrace_feed"]) { [bell] news in
             if news != .ended { bell.fire() }
         }
+        hearing.heed(["millrace_feed_taken"]) { [takenBack] news in
+            // What was said before it began, nobody has heard.
+            if news != .ended { takenBack.count.withLock { $0 += 1 } }
+        }
     }
 
     /// Open streams and long polls that have caught up.
@@ -113,7 +123,18 @@ package actor FeedHub {
 // For those who join.
 extension FeedHub {
     /// Whether everything after this is at hand.
-    func reachesBack(to start: Int64) -> Bool { start >= ring.start }
+    func reachesBack(to start: Int64) -> Bool {
+        dropWhatWasTakenBack()
+        return start >= ring.start
+    }
+
+    /// From here on clients that come back ask the database, which has only what they may still see.
+    private func dropWhatWasTakenBack(since known: Int? = nil) {
+        let count = takenBack.count.withLock { $0 }
+        guard count != known ?? followed, let position else { return }
+        followed = count
+        ring = FeedRing(from: position, most: options.kept, mostBytes: options.keptBytes)
+    }
 
     /// The position of a reader that wants what happens from now on.
     func now() async throws(ErrorAnswer) -> Int64 {
@@ -135,6 +156,7 @@ extension FeedHub {
         _ reader: any StreamReader, _ filter: FeedFilter, from start: Int64, expires: Date,
         until: ContinuousClock.Instant? = nil
     ) -> Joined {
+        dropWhatWasTakenBack()
         guard let position, let missed = ring.entries(of: filter, after: start) else { return .farBehind }
         guard missed.isEmpty else { return .behind(missed, position: position) }
         nextReader += 1
@@ -170,6 +192,7 @@ extension FeedHub {
     /// - Parameter resets: the database has gone back: it has fewer entries than were read. Readers get what comes from there on.
     func begin(at start: Int64, resets: Bool) {
         position = start
+        followed = takenBack.count.withLock { $0 }
         ring = FeedRing(from: start, most: options.kept, mostBytes: options.keptBytes)
         guard resets else { return }
         for (number, reader) in readers {
@@ -179,6 +202,8 @@ extension FeedHub {
     }
 
     func lookBegins() -> Int {
+        dropWhatWasTakenBack()
+        followedByLook = followed
         looksBegun += 1
         return looksBegun
     }
@@ -201,8 +226,9 @@ extension FeedHub {
             ring.append(entry, at: now)
             for number in index.readers(of: entry) { give(entry, to: number) }
         }
-        guard let last = entries.last else { return }
-        position = last.seq
+        if let last = entries.last { position = last.seq }
+        // It may have been taken back while it was read.
+        dropWhatWasTakenBack(since: followedByLook)
     }
 
     private func give(_ entry: FeedEntry, to number: Int) {
@@ -223,7 +249,8 @@ extension FeedHub {
 
     /// Heart-beats for a fifteenth of the readers, and the ends whose time has come.
     func tick(_ time: Date, at instant: ContinuousClock.Instant) {
-        ring.forget(at: instant)
+        // Behind a pooler nobody hears what is taken back.
+        ring.forget(at: instant, span: hearing.isOpen ? FeedRing.span : .seconds(1))
         turn = (turn + 1) % 15
         for (number, reader) in readers {
             if reader.expires <= time {
@@ -237,6 +264,10 @@ extension FeedHub {
             }
         }
     }
+}
+
+private final class TakenBack: Sendable {
+    let count = Mutex(0)
 }
 
 extension ErrorAnswer {

@@ -1,7 +1,6 @@
 /// The entries of the last minute, for readers that come from a place not far back. No I/O.
 ///
-/// The database may take entries back, for example when a person leaves a family. So what is older than a minute comes from there, and is
-/// what the reader may still see.
+/// The database may take entries back, for example when a person leaves a family or is erased. Then the hub begins another ring.
 struct FeedRing: Sendable {
     private struct Place: Sendable {
         var entry: FeedEntry
@@ -42,8 +41,8 @@ struct FeedRing: Sendable {
     }
 
     /// Drops what has become too old.
-    mutating func forget(at now: ContinuousClock.Instant) {
-        while head < held.count, held[head].came + Self.span <= now { drop() }
+    mutating func forget(at now: ContinuousClock.Instant, span: Duration = span) {
+        while head < held.count, held[head].came + span <= now { drop() }
     }
 
     /// nil: it does not go back so far.

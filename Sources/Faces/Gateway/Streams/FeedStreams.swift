@@ -62,6 +62,7 @@ package struct FeedStreams: Sendable {
         _ request: Request, _ query: StreamQuery, _ filter: FeedFilter, _ caller: GatewayCaller, _ seat: Seat
     ) async throws -> Response {
         let opening = try await opening(query, filter, caller)
+        if request.isHead { return .head(of: query) }
         if let wait = query.wait {
             defer { seat.leave() }
             return try await poll(request, opening, filter, caller, wait)

@@ -20,6 +20,7 @@ package struct JobStreams: Sendable {
         guard let id = Int64(request.parameter("id")), try await store.sees(job: id, as: caller) else {
             throw ErrorAnswer(.notFound, "there is no such job", field: "id")
         }
+        if request.isHead { return .head(of: query) }
         let since = query.since ?? 0
         guard let wait = query.wait else {
             return Response(

@@ -93,6 +93,15 @@ extension LongPoll {
     }
 }
 
+extension Response {
+    /// For HEAD: nothing is waited for, and nobody knows how long the body would be.
+    static func head(of query: StreamQuery) -> Response {
+        Response(
+            headers: query.wait == nil ? EventStream.headers : [Header("Content-Type", "application/json")],
+            body: .stream { _ in })
+    }
+}
+
 extension EventStream {
     static let headers = [
         Header("Content-Type", "text/event-stream"), Header("Cache-Control", "no-store"),
