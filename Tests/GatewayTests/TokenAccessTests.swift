@@ -121,12 +121,67 @@ struct AccessBench: Sendable {
         let rotated = bench.token(second, "2", by: issuer, sub: "eve")
         #expect(try await bench.call(rotated).subject == "eve" && issuer.reads == 2)
         for number in 0..<20 {
+            // Perhaps it was published since.
             let refusal = await bench.refusal(bench.token(second, "unknown \(number)", by: issuer))
-            #expect(refusal?.class == .authentication && refusal?.message.contains("no key here") == true)
+            #expect(refusal?.status == 503 && refusal?.headers["Retry-After"] == "60")
         }
         #expect(issuer.reads == 2)
         bench.advance(61)
-        #expect(await bench.refusal(bench.token(second, "unknown", by: issuer)) != nil && issuer.reads == 3)
+        let last = await bench.refusal(bench.token(second, "unknown", by: issuer))
+        #expect(last?.class == .authentication && last?.message.contains("no key here") == true && issuer.reads == 3)
+        // That reading has shown that no key has these ids.
+        for number in [19, 0] {
+            let refusal = await bench.refusal(bench.token(second, "unknown \(number)", by: issuer))
+            #expect(refusal?.class == .authentication && refusal?.headers["Retry-After"] == nil)
+        }
+        #expect(issuer.reads == 3)
+    }
+
+    @Test func `keys that change in an emergency sign nobody out, and are read when many tokens name a new one`()
+        async throws
+    {
+        let issuer = TestIssuer("https://one", keys: (first, "1"))
+        let bench = AccessBench(issuer)
+        _ = try await bench.call(bench.token(first, "1", by: issuer))
+        bench.advance(1)
+        issuer.publish((second, "2"))
+        let tokens = (0..<5).map { bench.token(second, "2", by: issuer, sub: "person \($0)") }
+        // The same token again is one token.
+        for number in [0, 0, 0, 0, 0, 1, 2, 3] {
+            let refusal = await bench.refusal(tokens[number])
+            #expect(refusal?.status == 503 && refusal?.headers["Retry-After"] == "59" && issuer.reads == 1)
+        }
+        #expect(try await bench.call(tokens[4]).subject == "person 4")
+        #expect(try await bench.call(tokens[0]).subject == "person 0")
+        #expect(issuer.reads == 2)
+        // The key of before is withdrawn, which is certain.
+        #expect(await bench.refusal(bench.token(first, "1", by: issuer))?.class == .authentication)
+        // Only once: ids can be made up.
+        for number in 0..<20 {
+            #expect(await bench.refusal(bench.token(second, "3", by: issuer, sub: "\(number)"))?.status == 503)
+        }
+        #expect(issuer.reads == 2)
+        bench.advance(60)
+        #expect(await bench.refusal(bench.token(second, "3", by: issuer))?.class == .authentication)
+        #expect(issuer.reads == 3)
+    }
+
+    @Test func `a token of an issuer that is not known here is refused at once`() async throws {
+        let (issuer, stranger) = (TestIssuer("https://one", keys: (first, "1")), TestIssuer("https://two"))
+        let bench = AccessBench(issuer)
+        _ = try await bench.call(bench.token(first, "1", by: issuer))
+        for _ in 0..<3 {
+            #expect(await bench.refusal(bench.token(second, "2", by: stranger))?.class == .authentication)
+        }
+    }
+
+    @Test func `ids that anybody makes up take a bounded room`() {
+        var keys = StrangeKeys()
+        let now = Date(timeIntervalSince1970: 1_800_000_000)
+        for number in 0..<5000 { keys.note("k\(number)", in: [1], at: now) }
+        #expect(keys.mayExist("k4999") && !keys.mayExist("k0"))
+        keys.note(String(repeating: "k", count: 10_000), in: [1], at: now)
+        #expect(!keys.mayExist(String(repeating: "k", count: 10_000)))
     }
 
     @Test func `all who come with a new key at the same time wait for one answer`() async throws {
@@ -184,7 +239,7 @@ struct AccessBench: Sendable {
         issuer.publish((second, "2"))
         bench.advance(61)
         #expect(await bench.refusal(bench.token(second, "3", by: issuer)) != nil)
-        #expect(await bench.refusal(stolen)?.message.contains("no key here") == true)
+        #expect(await bench.refusal(stolen)?.message.contains("no key here") == true)  // at once: it was known before
     }
 
     @Test func `the keys of one issuer sign nothing for another`() async throws {

@@ -10,6 +10,18 @@ package struct WebToken: Sendable {
     package let expires: Date
 }
 
+extension WebToken {
+    /// The key and the issuer that a token names, without any check: enough to decide whose keys to read, and for nothing else.
+    package static func unchecked(_ token: String) -> (key: String?, issuer: String?) {
+        let parts = token.split(separator: ".", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count == 3, token.utf8.count <= WebTokenRules.mostBytes else { return (nil, nil) }
+        func text(_ part: Substring, _ name: String) -> String? {
+            Base64URL.decode(part).flatMap { try? JSONValue.read($0)[name]?.text }
+        }
+        return (text(parts[0], "kid"), text(parts[1], "iss"))
+    }
+}
+
 /// Checks web tokens (JWT, RFC 7519 and RFC 8725). Who issues them is configured; which algorithm a token names decides nothing.
 package struct WebTokenRules: Sendable {
     package struct Key: Sendable {

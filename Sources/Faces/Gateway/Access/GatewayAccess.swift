@@ -117,7 +117,12 @@ extension GatewayAccess {
             refusal = error
         }
         guard before.mayBeTooFew(for: refusal) else { throw Self.answer(to: refusal) }
-        for set in keySets { await set.read() }
+        let named = WebToken.unchecked(token)
+        let fitting = named.key == nil ? [] : keySets.filter { $0.signs(for: named.issuer) }
+        if let id = named.key, refusal == .unknownKey {
+            for set in fitting { set.met(id, in: RecentCallers.digest(token)) }
+        }
+        for set in keySets { await set.read(for: named.key) }
         let after = knownKeys
         do throws(WebTokenRules.Refusal) {
             return try rules(after).check(token, at: options.now())
@@ -128,6 +133,12 @@ extension GatewayAccess {
                     .unavailable,
                     "the keys of \(set.host) cannot be read, and the token may be signed with one of them",
                     hint: "Try again soon.", headers: [Header("Retry-After", "5")])
+            }
+            // Its key may have been published since the last reading, as after an emergency.
+            if error == .unknownKey, let id = named.key, let wait = fitting.compactMap({ $0.wait(for: id) }).min() {
+                throw ErrorAnswer(
+                    .unavailable, "the key that the token names is not known yet, and the keys were read just now",
+                    hint: "Try again then.", headers: [Header("Retry-After", String(wait))])
             }
             throw Self.answer(to: error)
         }

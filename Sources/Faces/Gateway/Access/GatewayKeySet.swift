@@ -35,17 +35,27 @@ final class GatewayKeySet: Sendable {
     var isFailing: Bool { state.withLock { $0.failure != nil } }
     func trouble(at now: Date) -> String? { state.withLock { $0.trouble(at: now, host: host) } }
 
+    /// Whether its keys sign tokens of this issuer.
+    func signs(for issuer: String?) -> Bool { source.issuers.isEmpty || issuer.map(source.issuers.contains) ?? false }
+
+    /// Seconds until it may be read for this unknown id; nil: a reading has shown that no key has it.
+    func wait(for id: String) -> Int? { state.withLock { $0.wait(for: id, at: now()) } }
+
+    /// A token names an id that no key has.
+    func met(_ id: String, in token: [UInt8]) { state.withLock { $0.met(id, in: token, at: now()) } }
+
     /// Reads the keys unless they were read just now. All who ask at the same time wait for one answer.
-    func read() async {
+    /// - Parameter id: of a key that is wanted.
+    func read(for id: String? = nil) async {
         let url = source.url
         _ = try? await supervisor.read("gateway-keys:\(url)") { [self] in
-            await load()
+            await load(for: id)
             return true
         }
     }
 
-    private func load() async {
-        guard state.withLock({ $0.mayBegin(at: now()) }) else { return }
+    private func load(for id: String?) async {
+        guard state.withLock({ $0.mayBegin(at: now(), for: id) }) else { return }
         do {
             let bytes = try await fetch(source.url)
             let set = try WebKeySet(bytes, issuers: source.issuers)

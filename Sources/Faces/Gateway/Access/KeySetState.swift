@@ -10,6 +10,9 @@ struct KeySetState: Sendable {
     private var readAt: Date?
     private var askedAt: Date?
     private var failures = 0
+    private var strangers = StrangeKeys()
+    /// Since the last reading for which no more than time was needed.
+    private var hasReadForMany = false
 
     /// From this age on the keys are read again in the background.
     static let freshAge = 3600.0
@@ -21,17 +24,34 @@ struct KeySetState: Sendable {
     /// After a failure it is sooner: nothing was learnt.
     private var pause: Double { failures == 0 ? Self.leastPause : min(Self.leastPause, Double(1 << min(failures, 6))) }
 
-    /// Whether it may be read now. Then it counts as being read.
-    mutating func mayBegin(at now: Date) -> Bool {
-        guard (askedAt.map { !Self.is(now, within: pause, of: $0) }) ?? true else { return false }
+    /// Whether it may be read now. Then it counts as being read. An unknown id that many tokens name is a reason to read once more before the
+    /// pause is over: the issuer has changed its keys in an emergency.
+    mutating func mayBegin(at now: Date, for id: String? = nil) -> Bool {
+        if askedAt.map({ Self.is(now, within: pause, of: $0) }) ?? false {
+            guard let id, !hasReadForMany, failures == 0, strangers.isNamedByMany(id) else { return false }
+            hasReadForMany = true
+        } else {
+            hasReadForMany = false
+        }
         askedAt = now
         return true
     }
 
     mutating func succeeded(with keys: [WebTokenRules.Key], changed: Bool, at now: Date) {
         if changed { generation += 1 }
+        let withdrawn = Set(self.keys.compactMap(\.id)).subtracting(keys.compactMap(\.id))
+        strangers.settle(readingFrom: askedAt ?? now, withdrawn: withdrawn)
         self.keys = keys
         (readAt, failure, failures) = (now, nil, 0)
+    }
+
+    /// A token names an id that no key has.
+    mutating func met(_ id: String, in token: [UInt8], at now: Date) { strangers.note(id, in: token, at: now) }
+
+    /// Seconds until it may be read for this unknown id; nil: a reading has shown that no key has it.
+    func wait(for id: String, at now: Date) -> Int? {
+        guard strangers.mayExist(id), let askedAt else { return nil }
+        return max(1, Int((pause - abs(now.timeIntervalSince(askedAt))).rounded(.up)))
     }
 
     mutating func failed(_ why: String) {
