@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import Postgres
 import TestSupport
 import Testing
 
@@ -38,6 +39,124 @@ import Testing
             let open = paths["/v1/openapi.json"]?["get"]?["security"]
             #expect(open == .array([]))
         }
+    }
+
+    @Test func `the document is sent once to who keeps it, and packed to who reads that`() async throws {
+        try await GatewayWorld.with { world in
+            func get(_ headers: [String: String] = [:]) async throws -> GatewayWorld.Answer {
+                try await world.ask("GET", "/v1/openapi.json", as: nil, headers: headers)
+            }
+            let plain = try await get()
+            let tag = try #require(plain.header("etag"))
+            #expect(tag.hasPrefix("\"") && tag.hasSuffix("\"") && plain.header("content-encoding") == nil)
+            #expect(plain.header("cache-control") == "no-cache")
+            for known in [tag, "\"x\", \(tag)", "W/\(tag)", "*"] {
+                let again = try await get(["If-None-Match": known])
+                #expect(again.status == 304 && again.text.isEmpty && again.header("etag") == tag, "\(known)")
+            }
+            #expect(try await get(["If-None-Match": "\"other\""]).status == 200)
+            for refusing in ["identity", "gzip;q=0", "br"] {
+                #expect(try await get(["Accept-Encoding": refusing]).header("content-encoding") == nil, "\(refusing)")
+            }
+            let packed = try await get(["Accept-Encoding": "br, gzip;q=0.5"])
+            #expect(packed.header("content-encoding") == "gzip" && packed.header("etag") != tag)
+            #expect(Int(packed.header("content-length") ?? "").map { $0 < plain.text.utf8.count / 5 } == true)
+            let address = "http://127.0.0.1:\(world.port)/v1/openapi.json"
+            let unpacked = try await Program.run("curl", ["-sS", "--compressed", address])
+            #expect(unpacked.text == plain.text)
+            // Another edition has another tag.
+            try await world.owner.run("create function millrace.added_later() returns int language sql as 'select 1'")
+            try await world.service.catalogue.refresh()
+            #expect(try await get(["If-None-Match": tag]).status == 200)
+        }
+    }
+
+    @Test func `where an argument is one of some words, the document has them, and the function takes those alone`()
+        async throws
+    {
+        try await GatewayWorld.with { world in
+            let paths = try #require(try await world.ask("GET", "/v1/openapi.json", as: nil).json["paths"])
+            func schema(_ door: String) -> JSONValue? {
+                paths["/v1/rpc/\(door)"]?["post"]?["requestBody"]?["content"]?["application/json"]?["schema"]
+            }
+            let rows = try await world.owner.column(
+                "select concat_ws('|', name, field, of_result, array_to_json(words)) from millrace.door_values()")
+            #expect(rows.count > 15)
+            try await world.owner.run(
+                "select millrace.grant_enqueue('\(world.role)', 'document.receive', 'documents')")
+            let document = try await world.call(
+                "document_register", #"{"storage_url": "https://a.example/1", "title": "one"}"#)
+            #expect(document.status == 200, "\(document.text)")
+            try await world.owner.run("select millrace.subscription_plan_set('x', '{}')")
+            // What these look at before the word.
+            let tomorrow = Date(timeIntervalSinceNow: 86_400).formatted(.iso8601)
+            let first = [
+                "document_retry": ["id": document.json.compact],
+                "mail_send": ["subject": "\"x\"", "body_text": "\"x\""],
+                "own_notice_schedule": ["at": JSONText.quoted(tomorrow)], "subscription_set": ["person": "\"ada\""],
+            ]
+            for row in rows {
+                let parts = row.split(separator: "|", maxSplits: 3).map(String.init)
+                let words = try JSONValue.read(parts[3]).items?.compactMap(\.text) ?? []
+                guard parts[2] == "f" else { continue }
+                let (door, field) = (parts[0], parts[1])
+                let found = schema(door)?["properties"]?[field]
+                let known = found?["enum"] ?? found?["items"]?["enum"]
+                #expect(known?.items?.compactMap(\.text) == words, "\(row)")
+                for word in words + ["no such word"] {
+                    let body = Self.body(schema(door), field, word, first[door] ?? [:])
+                    let answer =
+                        if door.hasPrefix("subscription_") {  // which back ends alone may call
+                            try await Self.refusal(of: door, body, world)
+                        } else {
+                            try await world.call(door, body).json
+                        }
+                    let isRefused = answer["field"]?.text == field && answer["class"]?.text == "invalid"
+                    // A list of documents of another status is an empty one.
+                    #expect(
+                        isRefused == (word == "no such word" && door != "document_list"),
+                        "\(row) \(word): \(answer.compact)")
+                }
+            }
+            let outcome = paths["/v1/rpc/sync_push"]?["post"]?["responses"]?["200"]?["content"]?["application/json"]?[
+                "schema"]?["items"]?["properties"]?["outcome"]
+            #expect(outcome?["enum"] == ["applied", "same", "conflict", "refused"])
+        }
+    }
+
+    /// The least that a function takes, and this.
+    private static func body(
+        _ schema: JSONValue?, _ field: String, _ word: String, _ first: [String: String]
+    ) -> String {
+        var members = first
+        for name in (schema?["required"]?.items ?? []).compactMap(\.text) where members[name] == nil {
+            let type = schema?["properties"]?[name]
+            members[name] =
+                switch (type?["type"]?.text, type?["format"]?.text) {
+                case ("string"?, "uuid"?): "\"00000000-0000-4000-8000-000000000000\""
+                case ("string"?, "date-time"?): "\"2030-01-31T12:00:00Z\""
+                case ("boolean"?, _): "true"
+                case ("array"?, _): "[\"a@example.com\"]"
+                case ("integer"?, _): "1"
+                case (nil, _): "{}"
+                default:
+                    ["person", "contact"].contains(name)
+                        ? "\"ada\"" : name == "token" ? "\"0123456789abcdef\"" : "\"x\""
+                }
+        }
+        let isList = schema?["properties"]?[field]?["items"] != nil
+        members[field] = isList ? "[\(JSONText.quoted(word))]" : JSONText.quoted(word)
+        return JSONText.object(members.map { ($0.key, $0.value) })
+    }
+
+    /// What a back end hears, in the words of the gateway.
+    private static func refusal(of door: String, _ body: String, _ world: GatewayWorld) async throws -> JSONValue {
+        guard case .object(let members) = try JSONValue.read(body) else { return .null }
+        let arguments = members.map { "\($0.key) => '\($0.value.text ?? "")'" }
+        let call = "select millrace.\(door)(\(arguments.joined(separator: ", ")))"
+        let detail = try await world.owner.refusal(of: call)?.detail ?? "{}"
+        let told = try JSONValue.read(detail)
+        return ["field": told["field"] ?? .null, "class": told["error"] ?? .null]
     }
 
     @Test func `the document follows the schema`() async throws {

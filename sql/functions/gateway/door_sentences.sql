@@ -1,4 +1,34 @@
--- What each of the clients' doors does, in a sentence, for the description of the gateway's paths.
+-- For the description of the gateway's paths.
+
+-- The words that an argument, or a column of the result, is one of. Those of results are whole: clients made from the description may rely on them.
+create or replace function millrace.door_values() returns table (name text, field text, of_result boolean, words text[])
+language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+    values
+        ('ai_switch', 'scope', false, '{tenant,family}'::text[]),
+        ('check_in_respond', 'answer', false, '{acknowledged,on_my_way,cannot,safe}'),
+        ('device_add', 'platform', false, '{apns,apns_sandbox,fcm}'),
+        ('document_link', 'kind', false, '{original,pdf,preview,report,markdown,hocr,alto}'),
+        ('document_list', 'status', false, '{uploading,processing,completed,failed,deleted}'),
+        ('document_retry', 'mode', false, '{skip,force,redo}'),
+        ('enqueue', 'on_conflict', false, '{skip,replace,error}'),
+        ('family_invite', 'role', false, '{teen,parent}'),
+        ('family_join', 'role', false, '{teen,parent}'),
+        ('feed_mine', 'topics', false, millrace.feed_topics()),
+        ('mail_send', 'priority', false, '{low,normal,high,urgent}'),
+        ('mail_send', 'purpose', false, '{transactional,security,alarm,marketing}'),
+        ('mail_send', 'on_unknown', false, '{park,again}'),
+        ('mood_log', 'color', false, '{happy,excited,calm,anxious,sad,angry,confused,tired}'),
+        ('moods', 'color', true, '{happy,excited,calm,anxious,sad,angry,confused,tired}'),
+        ('own_notice_schedule', 'channels', false, '{push}'),
+        ('person_profile', 'map', false, array['', 'geo', 'osm', 'apple', 'google']),
+        ('quest_history', 'of_kind', false, '{share_hobby,daily_mood,family_chat}'),
+        ('subscription_link', 'store', false, '{stripe,apple}'),
+        ('subscription_set', 'status', false, '{active,trial,unpaid,ended,revoked}'),
+        ('sync_push', 'outcome', true, '{applied,same,conflict,refused}'),
+        ('sync_push_text', 'outcome', true, '{applied,same,conflict,refused}')
+$$;
+
+-- What each of the clients' doors does, in a sentence.
 create or replace function millrace.door_sentences() returns table (name text, sentence text)
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
     values

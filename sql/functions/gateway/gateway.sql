@@ -6,7 +6,8 @@ returns table (name text, arguments jsonb, result jsonb, comment text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select p.proname::text,
            coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('name', a.name, 'type', format_type(a.type, null), 'required', a.n <= p.pronargs - p.pronargdefaults,
-                        'default', case when a.n > p.pronargs - p.pronargdefaults then pg_get_function_arg_default(p.oid, a.n::int) end)) order by a.n)
+                        'default', case when a.n > p.pronargs - p.pronargdefaults then pg_get_function_arg_default(p.oid, a.n::int) end,
+                        'words', (select v.words from millrace.door_values() v where v.name = p.proname and v.field = a.name and not v.of_result))) order by a.n)
                        from (select x.name, x.type, row_number() over (order by x.n) as n
                                from unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes) with ordinality x(name, type, mode, n)
                               where coalesce(x.mode, 'i') in ('i', 'b', 'v')) a where a.name <> 'caller'), '[]'),
@@ -17,7 +18,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from pg_proc p
       left join millrace.door_sentences() s on s.name = p.proname
       left join lateral (
-        select jsonb_agg(jsonb_build_object('name', x.name, 'type', format_type(x.type, null)) order by x.n) as columns
+        select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('name', x.name, 'type', format_type(x.type, null),
+                   'words', (select v.words from millrace.door_values() v where v.name = p.proname and v.field = x.name and v.of_result))) order by x.n) as columns
           from (select o.name, o.type, o.n from unnest(p.proargnames, p.proallargtypes, p.proargmodes) with ordinality o(name, type, mode, n)
                  where o.mode in ('o', 'b', 't') and (p.proretset or p.prorettype = 'record'::regtype)
                 union all

@@ -20,7 +20,7 @@ package final class GatewayCatalogue: Sendable {
     private let known = Mutex<Contents?>(nil)
     private let reading: CatalogueReading
     /// The description of this edition: everybody may ask for it, so it is made once.
-    private let described = Mutex<(edition: Int, text: String)?>(nil)
+    private let described = Mutex<(edition: Int, document: StoredDocument)?>(nil)
 
     package init(pool: Pool, role: String, log: Log) {
         self.pool = pool
@@ -36,12 +36,12 @@ package final class GatewayCatalogue: Sendable {
 
     package func door(_ name: String) async throws -> GatewayDoor? { try await contents().doors[name] }
 
-    func description(_ describe: (Contents) -> String) async throws -> String {
+    func description(_ describe: (Contents) -> String) async throws -> StoredDocument {
         let contents = try await contents()
-        if let known = described.withLock({ $0 }), known.edition == contents.edition { return known.text }
-        let text = describe(contents)
-        described.withLock { $0 = (contents.edition, text) }
-        return text
+        if let known = described.withLock({ $0 }), known.edition == contents.edition { return known.document }
+        let document = StoredDocument(describe(contents))
+        described.withLock { $0 = (contents.edition, document) }
+        return document
     }
 
     /// A function that was listed is not there: the next call reads the list again.

@@ -7,12 +7,16 @@ package struct GatewayDoor: Sendable, Equatable {
         package var name: String
         package var type: SQLType
         package var isRequired: Bool
+        /// One of these it must be; empty: anything of its type.
+        package var words: [String] = []
     }
 
     package struct Column: Sendable, Equatable {
         package var name: String
         /// In the database's words.
         package var type: String
+        /// It is one of these; empty: anything of its type.
+        package var words: [String] = []
     }
 
     package enum Result: Sendable, Equatable {
@@ -49,11 +53,12 @@ package struct GatewayDoor: Sendable, Equatable {
             guard let name = argument["name"]?.text, let type = argument["type"]?.text.flatMap({ SQLType($0) }),
                 case .bool(let isRequired)? = argument["required"]
             else { return nil }
-            self.arguments.append(Argument(name: name, type: type, isRequired: isRequired))
+            self.arguments.append(
+                Argument(name: name, type: type, isRequired: isRequired, words: Self.words(argument)))
         }
         let columns = (result["columns"]?.items ?? []).compactMap { column -> Column? in
             guard let name = column["name"]?.text, let type = column["type"]?.text else { return nil }
-            return Column(name: name, type: type)
+            return Column(name: name, type: type, words: Self.words(column))
         }
         let type = result["type"]?.text
         switch (result["kind"]?.text, type) {
@@ -64,5 +69,9 @@ package struct GatewayDoor: Sendable, Equatable {
         case ("rows", _): self.result = .rows(columns)
         default: return nil
         }
+    }
+
+    private static func words(_ described: JSONValue) -> [String] {
+        (described["words"]?.items ?? []).compactMap(\.text)
     }
 }

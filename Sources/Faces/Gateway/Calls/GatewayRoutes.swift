@@ -60,7 +60,11 @@ extension GatewayService {
                     GatewayRoute.Parameter(
                         "id", .path, "The document.", schema: ["type": "string", "format": "uuid"]),
                     GatewayRoute.Parameter(
-                        "kind", .query, "Which file: original, pdf, preview or report. Without it: pdf."),
+                        "kind", .query, "Which file. Without it: pdf.",
+                        schema: [
+                            "type": "string",
+                            "enum": ["original", "pdf", "preview", "report", "markdown", "hocr", "alto"],
+                        ]),
                 ], answers: [GatewayRoute.Answer(303, "The link stands in Location.", type: nil)]
             ) { call in
                 let id = call.request.parameter("id")
@@ -86,13 +90,19 @@ extension GatewayService {
         [
             GatewayRoute(
                 open: "/v1/openapi.json", "This description",
-                answers: [GatewayRoute.Answer(200, "An OpenAPI 3.1 document.", schema: ["type": "object"])]
-            ) { _ in
-                .json(
-                    try await catalogue.description {
-                        OpenAPI(table: table, doors: $0.doors, version: options.version).text
-                    })
-            }
+                answers: [
+                    GatewayRoute.Answer(200, "An OpenAPI 3.1 document.", schema: ["type": "object"]),
+                    GatewayRoute.Answer(304, "It is the one whose ETag stands in If-None-Match.", type: nil),
+                ]
+            ) { request in
+                try await catalogue.description {
+                    OpenAPI(table: table, doors: $0.doors, version: options.version).text
+                }.response(to: request)
+            },
+            GatewayRoute(
+                open: "/v1/errors", "What the classes of errors mean: where the type of a problem leads",
+                answers: [GatewayRoute.Answer(200, "A page.", type: "text/html", schema: ["type": "string"])]
+            ) { _ in .text(ErrorPage.text, type: "text/html; charset=utf-8") },
         ]
     }
 }

@@ -73,7 +73,8 @@ struct OpenAPI: Sendable {
             "properties",
             .object(
                 door.arguments.map {
-                    JSONValue.Member(key: $0.name, value: Self.schema($0.type, isNullable: !$0.isRequired))
+                    JSONValue.Member(
+                        key: $0.name, value: Self.schema($0.type, isNullable: !$0.isRequired, words: $0.words))
                 }))
         if !needed.isEmpty { schema.add("required", JSONValue(needed)) }
         members.add("requestBody", Self.body(.object(schema), isRequired: !needed.isEmpty))
@@ -162,8 +163,11 @@ struct OpenAPI: Sendable {
             "type": "object",
             "required": ["type", "title", "status", "class", "detail", "user_message", "request_id"],
             "properties": [
-                "type": ["type": "string"], "title": ["type": "string"], "status": ["type": "integer"],
-                "class": ["enum": JSONValue(ErrorClass.allCases.map(\.rawValue))],
+                "type": [
+                    "type": "string", "format": "uri-reference", "description": "Leads to a page about the class.",
+                ],
+                "title": ["type": "string"], "status": ["type": "integer"],
+                "class": ["type": "string", "enum": JSONValue(ErrorClass.allCases.map(\.rawValue))],
                 "detail": ["type": "string", "description": "What was wrong, for a developer."],
                 "field": ["type": "string", "description": "The part of the request that was wrong."],
                 "hint": ["type": "string", "description": "What to do about it."],
@@ -182,13 +186,21 @@ struct OpenAPI: Sendable {
 
     // MARK: schemas of the database's types
 
-    private static func schema(_ type: SQLType, isNullable: Bool) -> JSONValue {
-        let schema = schema(type)
-        guard isNullable, let word = schema["type"]?.text else { return schema }
-        return .object(
-            schema.members.map { member in
-                member.key == "type" ? JSONValue.Member(key: "type", value: [.string(word), "null"]) : member
-            })
+    private static func schema(_ type: SQLType, isNullable: Bool, words: [String] = []) -> JSONValue {
+        if case .list(let plain) = type, !words.isEmpty {
+            return [
+                "type": isNullable ? ["array", "null"] : "array",
+                "items": schema(.plain(plain), isNullable: false, words: words),
+            ]
+        }
+        var members = schema(type).members
+        if isNullable, let place = members.firstIndex(where: { $0.key == "type" }) {
+            members[place] = JSONValue.Member(key: "type", value: [members[place].value, "null"])
+        }
+        if !words.isEmpty {
+            members.add("enum", .array(words.map(JSONValue.string) + (isNullable ? [.null] : [])))
+        }
+        return .object(members)
     }
 
     private static func schema(_ type: SQLType) -> JSONValue {
@@ -226,13 +238,13 @@ struct OpenAPI: Sendable {
         [
             "type": "object",
             "properties": .object(
-                columns.map { JSONValue.Member(key: $0.name, value: schema(ofResult: $0.type)) }),
+                columns.map { JSONValue.Member(key: $0.name, value: schema(ofResult: $0.type, words: $0.words)) }),
         ]
     }
 
     /// A type that no call is made with may well be a result: it can be anything.
-    private static func schema(ofResult type: String) -> JSONValue {
-        SQLType(type).map { schema($0, isNullable: true) } ?? [:]
+    private static func schema(ofResult type: String, words: [String] = []) -> JSONValue {
+        SQLType(type).map { schema($0, isNullable: words.isEmpty, words: words) } ?? [:]
     }
 }
 
