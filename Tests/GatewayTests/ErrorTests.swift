@@ -1,3 +1,5 @@
+import Faults
+import Foundation
 import JSON
 import Telemetry
 import TestSupport
@@ -135,6 +137,95 @@ import Testing
             let put = try await world.ask("PUT", "/v1/batch", "{}")
             #expect(put.status == 405 && put.header("content-type") == "application/problem+json")
         }
+    }
+
+    @Test func `a body in an encoding that is not read is refused as such, and not for its bytes`() async throws {
+        try await GatewayWorld.with { world in
+            for (path, encoding) in [
+                ("/v1/rpc/own_jobs", "gzip"), ("/v1/batch", "br"), ("/v1/sync", "deflate, gzip"),
+                ("/v1/sync/devices", "x-unknown"),
+            ] {
+                let answer = try await world.ask("POST", path, "\u{1f}gzip", headers: ["Content-Encoding": encoding])
+                #expect(answer.status == 415 && answer.word("class") == "unsupported", "\(answer.text)")
+                #expect(answer.word("field") == "Content-Encoding" && answer.header("accept-encoding") == "identity")
+            }
+            let plain = try await world.call("own_jobs", "{}", headers: ["Content-Encoding": "identity"])
+            #expect(plain.status == 200, "\(plain.text)")
+        }
+    }
+
+    /// The rows of the guide's table: a status, a class.
+    private static func guideRows() throws -> Set<String> {
+        let guide = URL(filePath: #filePath).appending(path: "../../../deploy/guides/gateway.md").standardizedFileURL
+        let text = try String(contentsOf: guide, encoding: .utf8)
+        let table = try #require(text.components(separatedBy: "| status | class | try again |\n|---|---|---|\n").last)
+        var rows: Set<String> = []
+        for line in table.components(separatedBy: "\n").prefix(while: { $0.hasPrefix("|") }) {
+            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            for status in cells[0].components(separatedBy: ", ") {
+                for kind in cells[1].components(separatedBy: ", ") { rows.insert("\(status) \(kind)") }
+            }
+        }
+        return rows
+    }
+
+    @Test func `the guide's table of errors is whole`() async throws {
+        var expected = Set(ErrorClass.allCases.map { "\($0.httpStatus) \($0.rawValue)" })
+        // What the listener refuses with a status of its own, as asked below.
+        let own = ["405 invalid", "431 too_large", "501 unsupported"]
+        expected.formUnion(own)
+        #expect(try Self.guideRows() == expected)
+        // No other status stands in the code.
+        let sources = URL(filePath: #filePath).appending(path: "../../../Sources").standardizedFileURL
+        for room in ["Adapters/Listeners", "Faces/Gateway"] {
+            let files = try #require(
+                FileManager.default.enumerator(at: sources.appending(path: room), includingPropertiesForKeys: nil))
+            for case let file as URL in files where file.pathExtension == "swift" {
+                let text = try String(contentsOf: file, encoding: .utf8)
+                for match in text.matches(of: /status: ([45]\d\d)\b/) {
+                    #expect(
+                        own.contains { $0.hasPrefix(match.output.1) }, "\(file.lastPathComponent): \(match.output.1)")
+                }
+            }
+        }
+        try await GatewayWorld.with { world in
+            let asked = [
+                try await world.ask("PUT", "/v1/batch", "{}"),
+                try await world.call("now", headers: ["X-Long": String(repeating: "x", count: 17_000)]),
+                try await world.ask("POST", "/v1/rpc/now", headers: ["Transfer-Encoding": "gzip"]),
+            ]
+            #expect(asked.map { "\($0.status) \($0.word("class") ?? "")" } == own)
+        }
+    }
+
+    @Test func `the type of a problem leads to a page that says what it means`() async throws {
+        try await GatewayWorld.with { world in
+            let type = try #require(try await world.call("no_such_function").word("type"))
+            let parts = type.split(separator: "#").map(String.init)
+            #expect(parts.count == 2 && parts[1] == "not_found")
+            let page = try await world.ask("GET", parts[0], as: nil)
+            #expect(page.status == 200 && page.header("content-type") == "text/html; charset=utf-8")
+            for one in ErrorClass.allCases {
+                #expect(page.text.contains("id=\"\(one.rawValue)\""), "\(one)")
+                #expect(page.text.contains(one.sentence) && page.text.contains("status \(one.httpStatus)"), "\(one)")
+            }
+        }
+    }
+
+    @Test func `what was answered well is in the log of a debugger only, and every refusal in that of all`()
+        async throws
+    {
+        let lines = Locked<[String]>([])
+        var setup = GatewayWorld.Setup()
+        setup.log = Log(threshold: .info) { line in lines.withLock { $0.append(line.text) } }
+        try await GatewayWorld.with(setup) { world in
+            #expect(try await world.call("now").status == 200)
+            #expect(try await world.call("no_such_function").status == 404)
+            try await eventually("the refusal is in the log") {
+                lines.value.contains { $0.contains("http.status=404") }
+            }
+        }
+        #expect(!lines.value.contains { $0.contains("http.status=200") })
     }
 
     @Test func `a failure of ours is in the log with the request's name, and not in the answer`() async throws {

@@ -44,6 +44,33 @@ import Testing
         }
     }
 
+    @Test func `a request is the same however it is written`() async throws {
+        try await GatewayWorld.with(.init(script: Self.script)) { world in
+            let key = ["Idempotency-Key": "k-1"]
+            let ways = [
+                #"{"calls":[{"args":{"note":"é/1"},"function":"app_add"}]}"#,
+                #"{ "calls" : [ { "function" : "app_add", "args" : { "note" : "\u00e9\/1" } } ] }"#,
+            ]
+            for (number, way) in ways.enumerated() {
+                let answer = try await world.ask("POST", "/v1/batch", way, headers: key)
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(answer.header("idempotent-replayed") == (number == 0 ? nil : "true"))
+            }
+            #expect(try await count(world) == 1)
+            let none = ["Idempotency-Key": "k-2"]
+            #expect(try await world.ask("POST", "/v1/rpc/app_add", nil, headers: none).status == 200)
+            #expect(try await world.call("app_add", " { } ", headers: none).header("idempotent-replayed") == "true")
+            // Another order of a list is another request.
+            for (order, status) in [("1, 2", 200), ("2, 1", 409)] {
+                let body =
+                    #"{"calls": [\#(order.split(separator: ", ").map { #"{"function": "app_add", "args": {"note": "\#($0)"}}"# }.joined(separator: ","))]}"#
+                #expect(
+                    try await world.ask("POST", "/v1/batch", body, headers: ["Idempotency-Key": "k-3"]).status == status
+                )
+            }
+        }
+    }
+
     @Test func `what was refused is not kept, and a batch that fails leaves nothing`() async throws {
         try await GatewayWorld.with(.init(script: Self.script)) { world in
             let key = ["Idempotency-Key": "k"]

@@ -58,6 +58,12 @@ struct HeadRules: Sendable {
         if let refusal = refused(head, by: route) {
             return .answer(response(to: refusal, head.headers), pattern: route.pattern)
         }
+        if head.hasBody, head.headers.all("Content-Encoding").contains(where: { $0.lowercased() != "identity" }) {
+            let refusal = ErrorAnswer(
+                .unsupported, "no content encoding is read here", field: "Content-Encoding",
+                hint: "send the body as it is", headers: [Header("Accept-Encoding", "identity")])
+            return .answer(response(to: refusal, head.headers), pattern: route.pattern)
+        }
         if let length = head.length, length > route.limit {
             return .answer(response(to: .tooLarge(route.limit), head.headers), pattern: route.pattern)
         }

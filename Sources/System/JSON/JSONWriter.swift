@@ -6,6 +6,19 @@ extension JSONValue {
         return writer.text
     }
 
+    /// The document on one line, with the keys of each object in order: however the same was written, this is the same text.
+    package var canonical: String { ordered.compact }
+
+    private var ordered: JSONValue {
+        switch self {
+        case .object(let members):
+            .object(
+                members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value.ordered) })
+        case .array(let items): .array(items.map(\.ordered))
+        case .null, .bool, .int, .double, .number, .string, .raw: self
+        }
+    }
+
     /// The document for eyes, two spaces a level.
     package var indented: String {
         var writer = JSONWriter(indented: true)

@@ -29,7 +29,7 @@ struct GatewayCalls: Sendable {
         try await call.charge(GatewayCost(operations: GatewayCost.operations(of: name, arguments)))
         let prepared = Prepared(
             function: name, arguments: arguments, statement: try GatewayValues.statement(door, arguments))
-        return try await run([prepared], call, wholeBody: body) { $0.first ?? "null" }
+        return try await run([prepared], call, asked: arguments) { $0.first ?? "null" }
     }
 
     func batch(_ call: GatewayCall) async throws -> Response {
@@ -56,7 +56,7 @@ struct GatewayCalls: Sendable {
                 calls: calls.count - 1,
                 operations: prepared.reduce(0) { $0 + GatewayCost.operations(of: $1.function, $1.arguments) },
                 functions: Dictionary(grouping: prepared, by: \.function).mapValues(\.count)))
-        return try await run(prepared, call, wholeBody: body) { "{\"results\":[\($0.joined(separator: ","))]}" }
+        return try await run(prepared, call, asked: members) { "{\"results\":[\($0.joined(separator: ","))]}" }
     }
 
     private func prepare(_ call: JSONValue) async throws -> Prepared {
@@ -93,7 +93,7 @@ struct GatewayCalls: Sendable {
     }
 
     private func run(
-        _ calls: [Prepared], _ call: GatewayCall, wholeBody: [UInt8],
+        _ calls: [Prepared], _ call: GatewayCall, asked: [JSONValue.Member],
         answer: @escaping @Sendable ([String]) -> String
     ) async throws -> Response {
         let isBatch = call.request.path.hasSuffix("/batch")
@@ -106,7 +106,9 @@ struct GatewayCalls: Sendable {
                     return Self.response(answer(texts.map { $0.first ?? "null" }))
                 }
             }
-            let digest = SHA256Digest.of(Array(call.request.path.utf8) + [0] + wholeBody)
+            // A client that writes its request again may write it in another order, or with other spaces.
+            let digest = SHA256Digest.of(
+                Array(call.request.path.utf8) + [0] + Array(JSONValue.object(asked).canonical.utf8))
             // A second one would wait in the database, with a connection, until the first has ended.
             let once = try await turns.keys.withTurn(of: "\(call.caller.subject)\n\(key)") {
                 try await inTurn(calls, of: call.caller.subject) {
