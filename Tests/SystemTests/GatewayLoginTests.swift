@@ -6,6 +6,38 @@ import Testing
 
 /// A gateway says who calls, so its login must be one that is believed.
 @Suite struct GatewayLoginTests {
+    @Test func `the login that the guide makes may tell the fleet of the providers that a gateway calls`() async throws
+    {
+        let office = try await TestCluster.office()
+        let (client, group) = (TestCluster.name("client"), TestCluster.name("gateways"))
+        let login = TestCluster.name("gateway")
+        try await office.run(
+            "create role \(client); create role \(group) in role \(client); create role \(login) login in role \(group)"
+        )
+        try await withDatabase(.empty) { database in
+            let owner = try await database.connect()
+            _ = try await Migrator(roles: [("client", client), ("gateway", group)]).migrate(on: owner)
+            let gateway = try MillraceProcess(
+                ["gateway", "--listen", "127.0.0.1:0"],
+                database: database.url.replacing("//millrace@", with: "//\(login)@"),
+                environment: [
+                    // Nobody is there, which is told of the provider.
+                    "MILLRACE_GATEWAY_JWKS_URLS": "http://127.0.0.1:9/keys",
+                    "MILLRACE_GATEWAY_JWT_ISSUERS": "https://login.example.com", "MILLRACE_ROLE_CLIENT": client,
+                ])
+            try await eventually("the fleet hears of the provider of keys") {
+                try await owner.int("select count(*) from millrace.provider_seen where provider = 'jwks'") == 1
+            }
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.ended() == 0)
+            #expect(!gateway.output.contains("cannot read the fleet"), "\(gateway.output)")
+            try await owner.run("drop owned by \(group)")
+            await owner.close()
+        }
+        try await office.run("drop role \(login); drop role \(group); drop role \(client)")
+        await office.close()
+    }
+
     @Test func `a gateway does not start with a login that is not believed, nor as a superuser that nobody has named`()
         async throws
     {

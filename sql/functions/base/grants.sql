@@ -9,7 +9,7 @@ declare
     operator text := millrace.role_name('operator');
     gateway text := millrace.role_name('gateway');
     -- The gateway's login also is a member of the clients' role, which it takes on for each call. It serves signed links to files itself.
-    doors_gateway text[] := array['right_claims', 'now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed', 'blob', 'blob_upload', 'blob_stage', 'blob_store', 'blob_put', 'blob_drop', 'blob_open', 'blob_link_holds', 'chat_link_holds', 'blob_piece', 'blob_touch', 'blob_keep', 'blob_release', 'blob_allow', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release'];
+    doors_gateway text[] := array['right_claims', 'now', 'schema_state', 'error_map', 'sync_device_claims', 'gateway_take', 'gateway_doors', 'gateway_beat', 'gateway_leave', 'feed_new', 'jobs_followed', 'provider_flush', 'provider_tidy', 'flag_list', 'blob', 'blob_upload', 'blob_stage', 'blob_store', 'blob_put', 'blob_drop', 'blob_open', 'blob_link_holds', 'chat_link_holds', 'blob_piece', 'blob_touch', 'blob_keep', 'blob_release', 'blob_allow', 'upload_arrived', 'upload_reserve', 'upload_renew', 'upload_release'];
     -- People at the console. A viewer reads what is redacted and masked; an operator also acts, and reads what stands in documents.
     doors_viewer text[] := array['ai_list', 'ai_state', 'ai_troubles', 'ai_purposes', 'ai_switches', 'subscription_state', 'subscriptions_shown', 'subscription_shown', 'now', 'right_view', 'schema_state', 'depths', 'queue_overview', 'queue_list', 'queue_load', 'rates', 'orphans', 'troubles', 'retrying', 'rooms', 'room_lanes', 'measures', 'measures_fleet', 'outstanding',
         'blocked_count', 'parked_count', 'dead_count', 'limit_list', 'pins', 'sizes', 'partitions', 'sealed_keys', 'retentions', 'names_known', 'why', 'why_queue',
@@ -72,7 +72,7 @@ declare
         'provider_force', 'flag_set', 'template_publish', 'template_use', 'template_history',
         'mail_resolve', 'mail_unsuppress', 'mail_suppressions', 'mail_erase', 'mail_audits', 'app_name_set',
         'chat_rules_set', 'chat_remove', 'chat_threads_shown',
-        'quest_audit', 'quest_repair', 'quota_set', 'subscription_plan_set', 'subscription_plan_remove', 'document_default_set', 'document_defaults',
+        'feed_restored', 'quest_audit', 'quest_repair', 'quota_set', 'subscription_plan_set', 'subscription_plan_remove', 'document_default_set', 'document_defaults',
         'webhook_add', 'webhook_rotate', 'webhook_remove', 'webhook_enable', 'webhook_redeliver',
         'operation_preview', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation', 'operation_list', 'operation_items',
         'job_priority', 'audit_list', 'audit_keep', 'samples_queue', 'samples_kind', 'samples_worker', 'samples_provider', 'samples_storage', 'sample_at', 'fleet_events', 'versions_seen', 'versions_compare', 'changes', 'versions_promote', 'versions_drain', 'versions_rollback', 'versions_release', 'console_sign_out', 'console_signed_out'];
