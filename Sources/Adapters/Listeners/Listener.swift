@@ -74,6 +74,9 @@ package final class Listener: Sendable {
             ended: { exchange, isWhole in tally.add(exchange, isWhole: isWhole) })
     }
 
+    /// The most connections that were open at once since this was asked last.
+    package func mostConnections() -> Int { openConnections.takeMost() }
+
     package var counts: Counts {
         var counts = tally.counts
         counts.connections = openConnections.count

@@ -24,6 +24,8 @@ final class OpenConnections: Sendable {
         var entries: [Int: Entry] = [:]
         var perPeer: [String: Int] = [:]
         var cut = 0
+        /// At once, since somebody asked last.
+        var most = 0
 
         mutating func cut(_ key: Int) {
             guard let entry = entries[key], !entry.isCut else { return }
@@ -48,6 +50,14 @@ final class OpenConnections: Sendable {
     }
 
     var count: Int { table.withLock { $0.entries.count } }
+
+    /// The most that were open at once since this was asked last.
+    func takeMost() -> Int {
+        table.withLock { table in
+            defer { table.most = table.entries.count }
+            return table.most
+        }
+    }
 
     /// Whether another connection may come. When we are full, the connection that has been idle longest is closed: clients that only hold
     /// connections open keep nobody out.
@@ -74,6 +84,7 @@ final class OpenConnections: Sendable {
             table.entries[key] = Entry(
                 socket: socket, peer: peer, patience: ConnectionDeadline(limits.patience, at: .now))
             table.perPeer[peer, default: 0] += 1
+            table.most = max(table.most, table.entries.count)
         }
         _ = millrace_mhd_heed_hangup(hangups, socket, UInt64(key))
         return key

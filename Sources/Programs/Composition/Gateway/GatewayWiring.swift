@@ -1,3 +1,4 @@
+import CLinux
 package import Gateway
 import Glibc
 import JSON
@@ -69,13 +70,29 @@ package struct GatewayWiring: Sendable {
     }
 }
 
+/// When many connections have been closed. What they had stands in pages that the C library keeps until it is told.
+private struct TakenMemory {
+    private var peak = 0
+
+    mutating func mayGoBack(most: Int, now connections: Int) -> Bool {
+        peak = max(peak, most)
+        guard peak - connections >= max(100, peak / 4) else { return false }
+        peak = connections
+        return true
+    }
+}
+
 extension GatewayWiring {
     /// Tells the fleet that it lives, and at the end that it stops.
     private func beat() async {
         let signal = Signal()
         let name = "\(Settings.hostName):\(getpid())"
+        var memory = TakenMemory()
         while !Task.isCancelled {
             let counts = listener.counts
+            if memory.mayGoBack(most: listener.mostConnections(), now: counts.connections) {
+                await Thread.run(name: "gateway-trim") { _ = malloc_trim(0) }
+            }
             let streams = await feed.streams + jobs.streams
             do {
                 try await own.withConnection { connection throws(PostgresError) in
