@@ -73,8 +73,8 @@ extension Invocation {
         let pool = Pool(composer.database, size: 8)
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: true)
         let listener = try composer.consoleListener(service)
-        console.print("the console is at http://\(listener.address)/")
         Signals.onStop { _ in listener.stop() }
+        console.print("the console is at http://\(listener.address)/")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await service.run() }
             try await listener.run()

@@ -44,8 +44,8 @@ extension Invocation {
         let supervisor = composer.supervisor(name: "gateway", hearing: hearing)
         let gateway = try composer.gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version)
         try await gateway.checkLogin()
-        console.print("the gateway is at http://\(gateway.listener.address)/v1")
         Signals.onStop { _ in gateway.listener.stop() }
+        console.print("the gateway is at http://\(gateway.listener.address)/v1")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await supervisor.run() }
             try await gateway.run()
