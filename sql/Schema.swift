@@ -86,6 +86,7 @@ package enum Schema {
         Script(name: "077_console_sign_outs", bytes: Embedded._077_console_sign_outs),
         Script(name: "078_waits_and_signals_looked_at_again", bytes: Embedded._078_waits_and_signals_looked_at_again),
         Script(name: "079_clocks_of_workers", bytes: Embedded._079_clocks_of_workers),
+        Script(name: "080_answers_without_reasons", bytes: Embedded._080_answers_without_reasons),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

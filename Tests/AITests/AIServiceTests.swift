@@ -84,6 +84,22 @@ import Testing
         }
     }
 
+    @Test func `an answered question does not say why it waited, however it was answered`() async throws {
+        try await withAI { bench in
+            try await bench.configureBatches(false)
+            // One is asked, an identical one is answered from the store, and one in a batch.
+            for _ in 0..<2 { try await bench.ask() }
+            try await bench.askLater("A long day.")
+            try await bench.connection.run(
+                "update millrace.ai_question set reason = 'unavailable', sentence = 'it is away'")
+            try await bench.gather()
+            try await bench.withWorker { try await bench.ended(3) }
+            #expect(try await bench.count("status = 'answered' and source is not null") == 1)
+            #expect(try await bench.count("status = 'answered' and provider = 'openai'") == 3)
+            #expect(try await bench.count("reason is not null or sentence is not null") == 0)
+        }
+    }
+
     @Test(arguments: [false, true]) func `an answer that is cut off costs what was reserved, and is asked again`(
         anthropic: Bool
     ) async throws {

@@ -195,9 +195,7 @@ begin
         if problem is not null then
             update millrace.ai_call x set outcome = 'unfit', error_class = 'invalid', error = left(problem, 500) where x.id = c.id;
         elsif millrace.ai_is_on(q.tenant, q.family) then
-            update millrace.ai_question x set status = 'answered', answer = (r ->> 'answer')::jsonb, provider = c.provider, answered_by = c.model, ended_at = millrace.now()
-             where x.id = q.id returning x.* into q;
-            perform millrace.ai_put_to_use(q);
+            q := millrace.ai_answer_with(q.id, (r ->> 'answer')::jsonb, c.provider, c.model);
             problem := null;
         end if;
     end if;

@@ -75,6 +75,20 @@ begin
     perform millrace.ai_put_to_use(q);
 end $$;
 
+-- Answers a question: why it waited before is not said any more. With its row locked.
+create or replace function millrace.ai_answer_with(the_id uuid, the_answer jsonb, the_provider text, the_model text, the_source uuid default null) returns millrace.ai_question
+language plpgsql volatile as $$
+declare
+    q millrace.ai_question;
+begin
+    update millrace.ai_question x
+       set status = 'answered', answer = the_answer, provider = the_provider, answered_by = left(the_model, 200), source = the_source, reason = null, sentence = null,
+           ended_at = millrace.now()
+     where x.id = the_id returning x.* into q;
+    perform millrace.ai_put_to_use(q);
+    return q;
+end $$;
+
 -- The question of a run, if there is still something to ask. what: go; done: the run has nothing to do; busy: an identical question is being asked,
 -- and its answer will be this one's.
 create or replace function millrace.ai_take(token text, question uuid, out what text, out purpose text, out version int, out instructions text, out prompt text, out variables jsonb,
@@ -109,9 +123,7 @@ begin
     end;
     select x.id, x.answer, x.provider, x.answered_by into old from millrace.ai_question x where x.key = q.key and x.status = 'answered' order by x.seq desc limit 1;
     if found then
-        update millrace.ai_question x set status = 'answered', answer = old.answer, provider = old.provider, answered_by = old.answered_by, source = old.id, ended_at = millrace.now()
-         where x.id = q.id returning x.* into q;
-        perform millrace.ai_put_to_use(q);
+        perform millrace.ai_answer_with(q.id, old.answer, old.provider, old.answered_by, old.id);
         what := 'done';
         return;
     end if;
@@ -227,10 +239,7 @@ begin
         update millrace.ai_call c set outcome = 'unfit', error_class = 'invalid', error = left(problem, 500) where c.id = ai_answered.call;
         return problem;
     end if;
-    update millrace.ai_question x
-       set status = 'answered', answer = ai_answered.answer::jsonb, provider = ai_answered.provider, answered_by = left(ai_answered.model, 200), ended_at = millrace.now()
-     where x.id = q.id returning x.* into q;
-    perform millrace.ai_put_to_use(q);
+    q := millrace.ai_answer_with(q.id, ai_answered.answer::jsonb, ai_answered.provider, ai_answered.model);
     if not millrace.complete(ai_answered.token, jsonb_build_object('question', q.id)) then
         perform millrace.refuse('the lease is lost: the answer is not recorded', 'token', 'Roll back and stop: another run has the job, or will have it.', '55000', 'lease_lost');
     end if;
