@@ -170,6 +170,29 @@ import Testing
         }
     }
 
+    @Test func `help within an open alarm is told with the time at which it was asked for`() async throws {
+        try await withConnection(.movableClock) { connection in
+            _ = try await missed(connection)
+            let now = "select millrace.alarm_time(millrace.now(), millrace.alarm_zone('anna', 'mum'))"
+            for _ in 0..<2 {
+                try await connection.advance(by: "28 min")
+                // The minute may turn between the two.
+                let before = try await connection.value(now)
+                try await connection.run("select millrace.check_in_help('anna', null, 'anna')")
+                let after = try await connection.value(now)
+                let body = try await connection.value(
+                    "select data ->> 'body' from millrace.notice where kind = 'alarm.raised' and person = 'mum' order by created_at desc limit 1"
+                )
+                let told = try #require(body)
+                #expect([before, after].contains { told.contains($0 ?? "?") }, "\(told)")
+                #expect(!told.contains("late"))
+                #expect(
+                    try await connection.bool(
+                        "select expired_at > millrace.now() - interval '1 min' and late_by = '0' from millrace.alarms"))
+            }
+        }
+    }
+
     @Test func `a call for help says in its result who is told, and that nobody can be`() async throws {
         try await withConnection(.movableClock) { connection in
             func help(_ person: String) async throws -> String? {

@@ -44,6 +44,30 @@ import Testing
         }
     }
 
+    @Test func `who has answered is not asked any more, whatever the way of the answer`() async throws {
+        try await withConnection(.movableClock) { connection in
+            let open =
+                "select channel from millrace.notice where kind = 'alarm.consent' and status = 'pending' order by 1"
+            let all = #"{"mail": "mum@example.com", "sms": "+4915112345678", "push": true}"#
+            try await name(connection, "anna", "mum", all)
+            #expect(try await connection.column(open) == ["mail", "push", "sms"])
+            // By telephone, for one address; by the link; on the contact's own device; and no by the link.
+            try await connection.run("select millrace.check_in_confirm('anna', 'mum', '{mail}')")
+            #expect(try await connection.column(open) == ["push", "sms"])
+            let sms = "(select ref from millrace.watch_address where channel = 'sms')"
+            try await connection.run("select millrace.check_in_consent(\(sms), true)")
+            #expect(try await connection.column(open) == ["push"])
+            try await connection.run("select millrace.check_in_accept('anna', true, 'mum')")
+            #expect(try await connection.column(open).isEmpty)
+            try await name(connection, "anna", "bob", #"{"mail": "bob@example.com"}"#)
+            #expect(try await connection.column(open) == ["mail"])
+            try await connection.run(
+                "select millrace.check_in_consent((select ref from millrace.watch_address where contact = 'bob'), false)"
+            )
+            #expect(try await connection.column(open).isEmpty)
+        }
+    }
+
     @Test func `naming a contact again asks an address once a day and five times in all`() async throws {
         try await withSends { connection in
             for n in 0..<10 {

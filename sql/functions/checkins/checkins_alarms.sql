@@ -142,8 +142,10 @@ begin
     else
         select max(e.at) into told_at from millrace.alarm_event e where e.alarm = a.id and e.what = 'told';
         if a.cause <> 'help' or told_at is null or told_at < t - interval '1 minute' then
+            -- Contacts read when help was asked for, not when the alarm before it was due.
             update millrace.alarm x
-               set cause = 'help', state = 'open', step = 0, round = x.round + 1, next_at = t, acknowledged_by = null, acknowledged_at = null
+               set cause = 'help', state = 'open', step = 0, round = x.round + 1, expired_at = t, late_by = '0', next_at = t, acknowledged_by = null,
+                   acknowledged_at = null
              where x.id = a.id returning * into a;
             a := millrace.alarm_advance(a, t);
         end if;

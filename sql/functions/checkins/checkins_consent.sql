@@ -157,9 +157,6 @@ begin
     is_new := found;
     refs := array(select d.ref from millrace.watch_address d where d.hash = the_address order by d.ref for no key update);
     perform millrace.consent_set(refs, false, 'never');
-    update millrace.notice n set status = 'cancelled'
-      from millrace.watch_address d
-     where d.ref = any (refs) and n.person = d.contact and n.key > 'consent:' || d.ref || ':' and n.key < 'consent:' || d.ref || ';' and n.status = 'pending';
     return is_new;
 end $$;
 
@@ -215,12 +212,16 @@ begin
     return millrace.consent_hash(channel, address, address);
 end $$;
 
+-- What is answered is not asked: requests that have not gone out are taken back.
 create or replace function millrace.consent_set(refs uuid[], agrees boolean, how text) returns int
 language plpgsql volatile as $$
 declare
     t timestamptz := millrace.now();
     n int;
 begin
+    update millrace.notice n set status = 'cancelled'
+      from millrace.watch_address d
+     where d.ref = any (refs) and n.person = d.contact and n.key > 'consent:' || d.ref || ':' and n.key < 'consent:' || d.ref || ';' and n.status = 'pending';
     with changed as (
         update millrace.watch_address d
            set verified_at = case when agrees then coalesce(d.verified_at, t) end, declined_at = case when not agrees then t end, held_until = null
