@@ -386,7 +386,7 @@ let package = Package(
         .testTarget(name: "ChatTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "LessonsTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "SubscriptionsTests", dependencies: ["Postgres", "Subscriptions", "TestSupport"],
+            name: "SubscriptionsTests", dependencies: ["JSON", "Postgres", "Subscriptions", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "AITests",

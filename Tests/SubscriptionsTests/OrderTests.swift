@@ -44,6 +44,20 @@ import Testing
             """, ends: #""state": "cancelled""#)
     }
 
+    @Test func `an upgrade and the refund of what it became end in the same state in any order`() async throws {
+        let small = #"{"productId": "com.example.small"}"#
+        try await Self.check(
+            "subscription_apple",
+            """
+            test.apple(1, 'SUBSCRIBED', 'INITIAL_BUY', 1, 0, 't1', 365, 1, '\(small)'),
+            test.apple(2, 'DID_CHANGE_RENEWAL_STATUS', 'AUTO_RENEW_DISABLED', 1, 100, 't1', 365, 0, '\(small)'),
+            test.apple(3, 'DID_CHANGE_RENEWAL_PREF', 'UPGRADE', 1, 200, 't2', 30, 1),
+            test.apple(4, 'DID_RENEW', null, 1, 300, 't3', 60, 1),
+            test.apple(5, 'DID_CHANGE_RENEWAL_PREF', 'DOWNGRADE', 1, 400, 't3', 60, 1),
+            test.apple(6, 'REFUND', null, 5, 500, 't3', 60, 0, '{"revocationDate": 1790000000000}')
+            """, ends: #""state": "revoked""#)
+    }
+
     @Test func `an end within the second of a change wins over it, and a repeated event counts once`() async throws {
         try await withConnection(.movableClock) { (connection: Connection) async throws -> Void in
             try await connection.makePlans()

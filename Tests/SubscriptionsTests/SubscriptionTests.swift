@@ -115,6 +115,66 @@ import Testing
         }
     }
 
+    @Test func `an upgrade takes the place of what would last longer, and its refund does not bring that back`()
+        async throws
+    {
+        try await Self.with { (connection: Connection) async throws -> Void in
+            try await connection.run(
+                "select millrace.subscription_plan_set('plus', '{\"pages\": 100}', 5, '{apple:com.example.plus}')")
+            let yearly =
+                #"test.apple(1, 'SUBSCRIBED', 'INITIAL_BUY', 1, 0, 't1', 365, 1, '{"productId": "com.example.plus"}')"#
+            _ = try await connection.value("test.tell('subscription_apple', array[\(yearly)], 's', 'ada')")
+            #expect(try await connection.state() == "active plus ada")
+            let monthly = "test.apple(2, 'DID_CHANGE_RENEWAL_PREF', 'UPGRADE', 1, 100, 't2', 30, 1)"
+            _ = try await connection.value("test.tell('subscription_apple', array[\(monthly)], 's', 'ada')")
+            #expect(try await connection.state() == "active pro ada")
+            #expect(try await connection.pages("person:ada") == "1000")
+            let refund =
+                #"test.apple(3, 'REFUND', null, 5, 200, 't2', 30, 0, '{"revocationDate": 1790000000000}')"#
+            _ = try await connection.value("test.tell('subscription_apple', array[\(refund)], 's', 'ada')")
+            #expect(try await connection.state() == "revoked pro ada")
+            #expect(try await connection.pages("person:ada") == "10")
+        }
+    }
+
+    @Test func `what is renewed early begins when it was bought for`() async throws {
+        try await Self.with { (connection: Connection) async throws -> Void in
+            try await connection.run(
+                "select millrace.subscription_plan_set('plus', '{\"pages\": 100}', 5, '{apple:com.example.plus}')")
+            // Told on the last day of the month before.
+            let events = [
+                "test.apple(1, 'SUBSCRIBED', 'INITIAL_BUY', 1, 0, 't1', 1, 1, jsonb_build_object('purchaseDate', test.s(-29) * 1000))",
+                "test.apple(2, 'DID_RENEW', null, 1, 100, 't2', 31, 1, jsonb_build_object('productId', 'com.example.plus', 'purchaseDate', test.s(1) * 1000))",
+            ]
+            _ = try await connection.value(
+                "test.tell('subscription_apple', array[\(events.joined(separator: ", "))], 's', 'ada')")
+            #expect(try await connection.state() == "active pro ada")
+            try await Self.advance("5 hours", connection)
+            #expect(try await connection.state() == "active plus ada")
+            #expect(try await connection.pages("person:ada") == "100")
+        }
+    }
+
+    @Test func `of several items the plan of the highest rank counts, also when a plan gets the product later`()
+        async throws
+    {
+        try await Self.with { (connection: Connection) async throws -> Void in
+            let items = #"""
+                {"items": {"data": [{"price": {"id": "price_support"}}, {"price": {"id": "price_1", "lookup_key": "price_pro"}},
+                                    {"price": {"id": "price_2", "product": "prod_big"}}]}}
+                """#
+            _ = try await connection.value(
+                "test.tell('subscription_stripe', array[test.stripe(1, 'created', 'active', 0, 30, '\(items)')], 's', 'ada')"
+            )
+            #expect(try await connection.state() == "active pro ada")
+            try await connection.run(
+                "select millrace.subscription_plan_set('big', '{\"pages\": 9000}', 30, '{stripe:prod_big}')")
+            #expect(try await connection.value("millrace.subscriptions_run('{\"all\": true}') is not null") == "true")
+            #expect(try await connection.state() == "active big ada")
+            #expect(try await connection.pages("person:ada") == "9000")
+        }
+    }
+
     @Test func `the plan of the highest rank counts, and an admin's own quota goes before it`() async throws {
         try await Self.with { (connection: Connection) async throws -> Void in
             try await connection.run(

@@ -37,12 +37,40 @@ begin
     next_at := case when until > t then until end;
 end $$;
 
+-- The newest word about each transaction of a subscription, and when it was bought: as the store says, else when it was first spoken of.
+create or replace function millrace.subscription_items(the_id uuid)
+returns table (item text, facts jsonb, bought_at timestamptz, at timestamptz, rank int, id text)
+language sql stable as $$
+    select distinct on (e.item) e.item, e.facts, coalesce((e.facts ->> 'bought_at')::timestamptz, min(e.at) over (partition by e.item)), e.at, e.rank, e.id
+      from millrace.subscription_event e where e.subscription = the_id and e.facts ? 'status'
+     order by e.item, e.at desc, e.rank desc, e.id desc
+$$;
+
+-- Of all that a subscription consists of, what its plan is judged by: the plan of the highest rank. `names` has a list for each: what the store
+-- calls it, the most exact first. null: it is no plan's product.
+create or replace function millrace.subscription_best(the_store text, names jsonb) returns text
+language sql stable as $$
+    select m.product
+      from jsonb_array_elements(names) with ordinality i(known_as, place)
+     cross join lateral (select p.product, p.plan from jsonb_array_elements_text(i.known_as) with ordinality x(name, n)
+                           join millrace.subscription_product p on p.store = the_store and p.product = x.name order by x.n limit 1) m
+      join millrace.subscription_plan l on l.name = m.plan
+     order by l.rank desc, l.name, i.place limit 1
+$$;
+
+-- When another transaction of it begins that is bought already, as a renewal is on the day before; null: there is none.
+create or replace function millrace.subscription_turns_at(the_id uuid, t timestamptz) returns timestamptz
+language sql stable as $$
+    select min(x.bought_at) from millrace.subscription_items(the_id) x where x.facts ? 'bought_at' and x.bought_at > t
+$$;
+
 -- What all events of a subscription say together. Events are compared by the store's time, never by their arrival.
 create or replace function millrace.subscription_fold(s millrace.subscription) returns millrace.subscription
 language plpgsql stable as $$
 declare
     newest record;
-    item record;
+    last record;
+    begun record;
     owner record;
 begin
     select e.at, e.facts into newest from millrace.subscription_event e where e.subscription = s.id and e.facts ? 'status'
@@ -50,20 +78,25 @@ begin
     if not found then
         return s;
     end if;
-    -- Of the newest word about each transaction the one that lasts longest: an earlier one may have been refunded since.
-    select x.facts into item
-      from (select distinct on (e.item) e.item, e.facts, e.at, e.rank, e.id from millrace.subscription_event e where e.subscription = s.id and e.facts ? 'status'
-             order by e.item, e.at desc, e.rank desc, e.id desc) x
-     order by x.facts ? 'is_upgraded', x.facts ? 'revoked_at', (x.facts ->> 'period_end')::timestamptz desc nulls first, x.at desc, x.rank desc, x.id desc limit 1;
+    -- Each transaction takes the place of those before it, however long they would have lasted: an upgrade ends what was bought before, and
+    -- its refund does not bring that back.
+    select x.facts into last from millrace.subscription_items(s.id) x
+     order by x.facts ? 'is_upgraded', x.bought_at desc, (x.facts ->> 'period_end')::timestamptz desc nulls first, x.at desc, x.rank desc, x.id desc limit 1;
+    select x.facts into begun from millrace.subscription_items(s.id) x
+     order by x.bought_at > millrace.now(), x.facts ? 'is_upgraded', x.bought_at desc, (x.facts ->> 'period_end')::timestamptz desc nulls first, x.at desc, x.rank desc,
+              x.id desc limit 1;
     select e.facts into owner from millrace.subscription_event e
      where e.subscription = s.id and e.facts ?| array['person', 'tenant'] order by e.at desc, e.rank desc, e.id desc limit 1;
     s.told_at := (select max(e.at) from millrace.subscription_event e where e.subscription = s.id);
     s.status := newest.facts ->> 'status';
+    if s.status in ('trial', 'active') and last.facts ->> 'status' in ('trial', 'active') then
+        s.status := last.facts ->> 'status';               -- the newest word may be about an earlier one
+    end if;
     s.renews := coalesce((newest.facts ->> 'renews')::boolean, true);
     s.grace_until := (newest.facts ->> 'grace_until')::timestamptz;
-    s.product := item.facts ->> 'product';
-    s.period_end := (item.facts ->> 'period_end')::timestamptz;
-    s.revoked_at := (item.facts ->> 'revoked_at')::timestamptz;
+    s.product := coalesce(millrace.subscription_best(s.store, begun.facts -> 'names'), begun.facts ->> 'product');
+    s.period_end := (last.facts ->> 'period_end')::timestamptz;
+    s.revoked_at := (last.facts ->> 'revoked_at')::timestamptz;
     -- The first of the events that say so without another between.
     s.unpaid_since := case when s.status = 'unpaid' then (
         select min(e.at) from millrace.subscription_event e
@@ -99,7 +132,7 @@ begin
     s.plan := coalesce((select m.plan from millrace.subscription_product m where m.store = s.store and m.product = s.product),
         (select x.name from millrace.subscription_plan x where s.store = 'manual' and x.name = s.product));
     select * into p from millrace.subscription_plan x where x.name = s.plan;
-    select j.state, j.next_at into s.state, s.next_at from millrace.subscription_judge(s, coalesce(p.grace, '3 days'), t) j;
+    select j.state, least(j.next_at, millrace.subscription_turns_at(s.id, t)) into s.state, s.next_at from millrace.subscription_judge(s, coalesce(p.grace, '3 days'), t) j;
     s.notice_key := millrace.subscription_tell(s, p, t);
     is_changed := (was.state, was.plan, was.renews, was.period_end, was.account, was.person) is distinct from (s.state, s.plan, s.renews, s.period_end, s.account, s.person);
     update millrace.subscription x

@@ -45,10 +45,10 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     o jsonb := event #> '{data,object}';
     ends timestamptz;
-    item jsonb;
+    items jsonb := case jsonb_typeof(o #> '{items,data}') when 'array' then o #> '{items,data}' else '[]' end;
     the_type text := event ->> 'type';
     word text := o ->> 'status';
-    price jsonb;
+    names jsonb;
 begin
     if jsonb_typeof(event) <> 'object' or the_type is null then
         perform millrace.refuse('this is no event of Stripe', 'event');
@@ -56,12 +56,13 @@ begin
     if the_type not like 'customer.subscription.%' or o ->> 'object' is distinct from 'subscription' then
         return 'ignored';
     end if;
-    item := o #> '{items,data,0}';
-    price := coalesce(item -> 'price', item -> 'plan', o -> 'plan');
+    -- What each of its items is called: by its price, the price's key for look-ups, or its product.
+    select coalesce(jsonb_agg(jsonb_build_array(p.price ->> 'id', p.price ->> 'lookup_key', p.price ->> 'product') order by p.n), '[]') into names
+      from (select coalesce(i.item -> 'price', i.item -> 'plan', o -> 'plan') as price, i.n
+              from jsonb_array_elements(case when items = '[]' then '[{}]' else items end) with ordinality i(item, n)) p;
     -- Since the API of 2025-03-31 the period is the item's.
     ends := coalesce(millrace.subscription_seconds(o -> 'current_period_end'),
-        (select max(millrace.subscription_seconds(i -> 'current_period_end'))
-           from jsonb_array_elements(case jsonb_typeof(o #> '{items,data}') when 'array' then o #> '{items,data}' else '[]' end) i));
+        (select max(millrace.subscription_seconds(i -> 'current_period_end')) from jsonb_array_elements(items) i));
     return millrace.subscription_hear('stripe', o ->> 'id', event ->> 'id', the_type, millrace.subscription_seconds(event -> 'created'),
         case when the_type = 'customer.subscription.created' then 0 when the_type = 'customer.subscription.deleted' then 200 else 100 end
             + case word when 'incomplete' then 0 when 'trialing' then 1 when 'past_due' then 2 when 'active' then 3 when 'paused' then 4 when 'unpaid' then 5 else 6 end,
@@ -69,10 +70,8 @@ begin
         jsonb_build_object(
             'status', case word when 'trialing' then 'trial' when 'active' then 'active' when 'past_due' then 'unpaid' when 'incomplete' then 'incomplete'
                                 when 'paused' then 'paused' else 'ended' end,
-            'product', coalesce(
-                (select m.product from millrace.subscription_product m
-                  where m.store = 'stripe' and m.product in (price ->> 'id', price ->> 'lookup_key', price ->> 'product')
-                  order by array_position(array[price ->> 'id', price ->> 'lookup_key', price ->> 'product'], m.product) limit 1), price ->> 'id'),
+            'product', names #>> '{0,0}',
+            'names', names,
             'period_end', coalesce(least(millrace.subscription_seconds(o -> 'cancel_at'), ends), millrace.subscription_seconds(o -> 'ended_at')),
             'renews', not (coalesce(o -> 'cancel_at_period_end' = 'true', false) or coalesce(millrace.subscription_seconds(o -> 'cancel_at') <= ends, false)
                 or word in ('canceled', 'incomplete_expired')),
@@ -109,6 +108,7 @@ begin
             -- A revoked transaction is judged by itself: another may be in force.
             'status', case when word = 'revoked' then 'active' when word = 'active' and x ->> 'offerDiscountType' = 'FREE_TRIAL' then 'trial' else word end,
             'product', x ->> 'productId',
+            'bought_at', millrace.subscription_seconds(x -> 'purchaseDate', 1000),
             'period_end', ends,
             'renews', case when r ? 'autoRenewStatus' then r ->> 'autoRenewStatus' = '1' end,
             'grace_until', millrace.subscription_seconds(r -> 'gracePeriodExpiresDate', 1000),
