@@ -230,6 +230,84 @@ import Testing
                     ])
             #expect(
                 try await connection.bool("select not fallback from millrace.mail where kind = 'mail.password_reset'"))
+            // Another body under the same id, of the same kind or of one with other words.
+            for other in [hook.replacing("h 1", with: "h 2"), hook.replacing("recovery", with: "magiclink")] {
+                let answer = try await curl("-H 'webhook-id: w1' -d \(other) \(base)/v1/webhooks/supabase-email")
+                #expect(answer.contains("another mail was asked for under this id") && answer.hasSuffix(" 409"))
+            }
+            #expect(try await connection.int("select count(*) from millrace.mail where kind <> 'mail.send'") == 1)
+            listener.stop()
+            try await running
+            await pool.close()
+            await connection.close()
+        }
+    }
+
+    @Test func `each kind of mail of Supabase has its own words, and a change of address asks both`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let pool = Pool(database.options, size: 2)
+            let routes = MailRoutes(
+                pool: pool, log: .silent, links: nil, resend: nil, supabase: { _, headers in headers["webhook-id"] })
+            var options = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
+            options.grace = .seconds(1)
+            let listener = try Listener(options, routes: routes.all, log: .silent)
+            async let running: Void = listener.run()
+            let url = "http://127.0.0.1:\(listener.address.port)/v1/webhooks/supabase-email"
+            let user = "3f9f9a52-6a7f-4a8e-9d0e-0d5f2b9d6c11"
+            try await connection.run(
+                "select millrace.person_profile('\(user)', 'Ada', 'de', 'Europe/Berlin', actor => '\(user)')")
+            func send(_ id: String, _ type: String, _ more: String) async throws -> String {
+                let hook =
+                    #"'{"user": {"id": "\#(user)", "email": "ada@example.org", "new_email": "ada@new.example"}, "#
+                    + #""email_data": {"email_action_type": "\#(type)", "redirect_to": "", "#
+                    + #""site_url": "https://s.example/auth/v1/"\#(more)}}'"#
+                return try await Program.run(
+                    "sh", ["-c", "curl -s -m 60 -w ' %{http_code}' -H 'webhook-id: \(id)' -d \(hook) \(url)"]
+                ).text
+            }
+            /// Template, recipient, and what it is to say, of each mail since the last call.
+            func made() async throws -> [String] {
+                let rows = try await connection.column(
+                    """
+                    select concat_ws(' ', m.template, c.recipients[1], c.data ->> 'url', c.data ->> 'code', c.data ->> 'email', m.locale, m.priority, m.purpose)
+                      from millrace.mail m join millrace.mail_content c on c.message = m.id order by 1
+                    """)
+                try await connection.run("delete from millrace.mail_content; delete from millrace.mail")
+                return rows
+            }
+            func link(_ hash: String, _ type: String) -> String {
+                "https://s.example/auth/v1/verify?token=\(hash)&type=\(type)&redirect_to="
+            }
+            #expect(try await send("a", "magiclink", #", "token_hash": "h1", "token": "123456""#) == "{} 200")
+            #expect(
+                try await made()
+                    == ["magic_link ada@example.org \(link("h1", "magiclink")) 123456 de high security"])
+            #expect(try await send("b", "invite", #", "token_hash": "h2""#) == "{} 200")
+            #expect(try await made() == ["invite ada@example.org \(link("h2", "invite")) de high security"])
+            #expect(try await send("c", "reauthentication", #", "token": "654321""#) == "{} 200")
+            #expect(try await made() == ["reauthentication ada@example.org 654321 de high security"])
+            // The hash that Supabase calls new is that of the address that the user has now.
+            let both = #", "token_hash": "h3", "token": "1", "token_hash_new": "h4", "token_new": "2""#
+            for _ in 0..<2 { #expect(try await send("d", "email_change", both) == "{} 200") }
+            #expect(try await send("d", "recovery", #", "token_hash": "h5""#).hasSuffix(" 409"))
+            #expect(
+                try await made() == [
+                    "email_change ada@example.org \(link("h4", "email_change")) ada@new.example de high security",
+                    "email_change ada@new.example \(link("h3", "email_change")) ada@new.example de high security",
+                ])
+            #expect(try await send("e", "email_change", #", "token_hash": "h6", "token_hash_new": """#) == "{} 200")
+            #expect(
+                try await made()
+                    == ["email_change ada@new.example \(link("h6", "email_change")) ada@new.example de high security"])
+            #expect(try await send("f", "signup", #", "token_hash": "h7""#) == "{} 200")
+            #expect(try await made().first?.hasPrefix("account_verification ada@example.org") == true)
+            for (type, more) in [
+                ("something_new", #", "token_hash": "h8""#), ("invite", ""), ("reauthentication", ""),
+            ] {
+                #expect(try await send("g", type, more).hasSuffix(" 400"), "\(type)")
+            }
+            #expect(try await made().isEmpty)
             listener.stop()
             try await running
             await pool.close()

@@ -313,6 +313,10 @@ language sql immutable parallel safe as $$
     select case the_template
         when 'password_reset' then array['app_name', 'url']
         when 'account_verification' then array['app_name', 'url']
+        when 'email_change' then array['app_name', 'email', 'url']
+        when 'invite' then array['app_name', 'url']
+        when 'magic_link' then array['app_name', 'url']
+        when 'reauthentication' then array['app_name', 'code']
         when 'welcome' then array['app_name', 'user_name']
         when 'account_notification' then array['app_name', 'body', 'title'] end
 $$;

@@ -5,7 +5,7 @@
 create or replace function millrace.template_built_in() returns table (name text, locale text)
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
     select n, l
-      from unnest(array['account_notification', 'account_verification', 'password_reset', 'welcome']) n
+      from unnest(array['account_notification', 'account_verification', 'email_change', 'invite', 'magic_link', 'password_reset', 'reauthentication', 'welcome']) n
      cross join unnest(array['ar', 'de', 'en']) l
 $$;
 

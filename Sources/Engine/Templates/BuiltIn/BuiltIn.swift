@@ -1,6 +1,9 @@
 /// The templates that exist before any is published: one layout, and the words of each in each language.
 package enum BuiltIn {
-    package static let names = ["account_notification", "account_verification", "password_reset", "welcome"]
+    package static let names = [
+        "account_notification", "account_verification", "email_change", "invite", "magic_link", "password_reset",
+        "reauthentication", "welcome",
+    ]
     package static let locales = ["ar", "de", "en"]
 
     private static let sources: [String: MailSource] = {
@@ -28,7 +31,10 @@ package enum BuiltIn {
         return switch name {
         case "password_reset": #"{\#(app), \#(url), "expires": {"type": "text", "max": 100}}"#
         case "welcome": #"{\#(app), "user_name": {"type": "text", "required": true, "max": 100}}"#
-        case "account_verification": "{\(app), \(url)}"
+        case "account_verification", "invite": "{\(app), \(url)}"
+        case "magic_link": #"{\#(app), \#(url), "code": {"type": "text", "max": 100}}"#
+        case "email_change": #"{\#(app), \#(url), "email": {"type": "text", "required": true, "max": 320}}"#
+        case "reauthentication": #"{\#(app), "code": {"type": "text", "required": true, "max": 100}}"#
         default:
             #"{\#(app), "title": {"type": "text", "required": true, "max": 200}, "body": {"type": "text", "required": true, "max": 10000}, "url": {"type": "url", "max": 2000}}"#
         }
@@ -65,7 +71,7 @@ package enum BuiltIn {
                 // Without the padding, mail lists would show the beginning of the mail after a short preheader.
                 "padding": String(repeating: "&#847;&zwnj;&nbsp;", count: 40),
                 "heading": isolated(wording.heading), "before": paragraphs(wording.before), "action": action,
-                "after": paragraphs(wording.after), "footer": isolated(language.footer),
+                "after": paragraphs(wording.after), "footer": isolated(wording.footer ?? language.footer),
             ])
     }
 
@@ -76,7 +82,7 @@ package enum BuiltIn {
             let (opening, inner, closing) = parted(block)
             // On lines of their own, a section's tags leave no empty line behind.
             return opening.isEmpty ? inner + "\n\n" : "\(opening)\n\(inner)\n\n\(closing)\n"
-        }.joined() + "-- \n" + language.footer + "\n"
+        }.joined() + "-- \n" + (wording.footer ?? language.footer) + "\n"
     }
 
     /// Splits a text that is one section as a whole, so that the section's tags surround the paragraph.
@@ -92,7 +98,7 @@ package enum BuiltIn {
 
     /// Names may be in any script: isolated, they do not change the direction of the sentence.
     private static func isolated(_ text: String) -> String {
-        ["app_name", "user_name", "title", "body", "expires"].reduce(text) {
+        ["app_name", "user_name", "title", "body", "expires", "email", "code"].reduce(text) {
             $0.replacing("{{\($1)}}", with: "<bdi>{{\($1)}}</bdi>")
         }
     }

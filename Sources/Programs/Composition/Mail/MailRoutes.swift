@@ -103,60 +103,68 @@ package struct MailRoutes: Sendable {
         return .json("{\"new\":\(isNew)}\n")
     }
 
-    private struct Hook: Decodable {
-        struct User: Decodable {
-            var id: String?
-            var email: String
-        }
-        struct Mail: Decodable {
-            var token_hash: String?
-            var redirect_to: String?
-            var email_action_type: String
-            var site_url: String?
-        }
-        var user: User
-        var email_data: Mail
-    }
-
     /// Supabase asks us to send its mail. The link contains Supabase's token, so this mail is never sent through Supabase.
     private func send(_ request: Listeners.Request, _ check: Check) async throws -> Listeners.Response {
         let body = try await request.body.collect()
         guard let id = check(body, request.headers) else { return .text("the signature is wrong\n", status: 401) }
-        guard let hook = try? JSONDecoder().decode(Hook.self, from: Data(body)), let hash = hook.email_data.token_hash
-        else {
-            return .json("{\"error\":{\"http_code\":400,\"message\":\"this is no request to send mail\"}}", status: 400)
-        }
-        let kind =
-            switch hook.email_data.email_action_type {
-            case "recovery": "recovery"
-            case "signup", "email", "magiclink", "invite": "verification"
-            default: ""
-            }
-        guard !kind.isEmpty, let site = hook.email_data.site_url else {
-            return .json(
-                "{\"error\":{\"http_code\":400,\"message\":\"this kind of mail is not known here\"}}", status: 400)
-        }
-        let base = site.hasSuffix("/") ? String(site.dropLast()) : site
-        let url =
-            "\(base)/verify?token=\(PercentEncoding.encoded(hash))&type=\(PercentEncoding.encoded(hook.email_data.email_action_type))"
-            + "&redirect_to=\(PercentEncoding.encoded(hook.email_data.redirect_to ?? ""))"
-        let options: JSONValue = [
-            "token_from": "supabase", "data": ["url": .string(url)], "id": .string(Self.uuid(of: id)),
-        ]
-        _ = try await pool.withConnection { connection throws(PostgresError) in
-            if kind == "recovery" {
-                try await connection.query(
-                    "select millrace.mail_password_reset($1, $2, $3, $4)",
-                    [.text(hook.user.email), .text(hash), .text(hook.user.id), .json(Array(options.compact.utf8))]
-                ) { _ throws(PostgresError) in true }
-            } else {
-                try await connection.query(
-                    "select millrace.mail_account_verification($1, $2, $3)",
-                    [.text(hook.user.email), .text(hash), .json(Array(options.compact.utf8))]
-                ) { _ throws(PostgresError) in true }
-            }
+        guard let hook = SupabaseHook(body) else { return Self.hookError(400, "this is no request to send mail") }
+        guard let messages = hook.messages else { return Self.hookError(400, "this kind of mail is not known here") }
+        do {
+            try await hand(in: messages, id: id, user: hook.user.id)
+        } catch let error as PostgresError where error.sqlState == "23505" {
+            return Self.hookError(409, "another mail was asked for under this id")
         }
         return .json("{}")
+    }
+
+    private static func hookError(_ status: Int, _ message: String) -> Listeners.Response {
+        .json("{\"error\":{\"http_code\":\(status),\"message\":\"\(message)\"}}", status: status)
+    }
+
+    /// All of a request, or nothing. A user whose profile is here reads the mail in its own language, if this login may name persons.
+    private func hand(in messages: [SupabaseHook.Message], id: String, user: String?) async throws {
+        let person = user.flatMap { UUID(uuidString: $0) == nil ? nil : $0 }
+        do {
+            try await put(messages, id: id, user: user, person: person)
+        } catch let error as PostgresError where error.sqlState == "42501" && person != nil {
+            try await put(messages, id: id, user: user, person: nil)
+        }
+    }
+
+    private func put(
+        _ messages: [SupabaseHook.Message], id: String, user: String?, person: String?
+    ) async throws {
+        try await pool.withConnection { connection throws(PostgresError) in
+            try await connection.transaction { connection throws(PostgresError) in
+                for (index, message) in messages.enumerated() {
+                    // Another request under this id meets the first message of this one.
+                    let own = JSONValue.string(Self.uuid(of: index == 0 ? id : "\(id) \(index)"))
+                    let data = JSONValue.object(message.data.map { .init(key: $0.key, value: .string($0.value)) })
+                    let options: JSONValue = ["token_from": "supabase", "data": data, "id": own]
+                    switch message.kind {
+                    case .recovery(let token):
+                        _ = try await connection.query(
+                            "select millrace.mail_password_reset($1, $2, $3, $4)",
+                            [
+                                .text(message.recipient), .text(token), .text(user),
+                                .json(Array(options.compact.utf8)),
+                            ]
+                        ) { _ throws(PostgresError) in true }
+                    case .verification(let token):
+                        _ = try await connection.query(
+                            "select millrace.mail_account_verification($1, $2, $3)",
+                            [.text(message.recipient), .text(token), .json(Array(options.compact.utf8))]
+                        ) { _ throws(PostgresError) in true }
+                    case .template(let name):
+                        let letter: JSONValue = [
+                            "recipients": .array([.string(message.recipient)]), "template": .string(name), "data": data,
+                            "priority": "high", "purpose": "security", "id": own, "person": JSONValue(person),
+                        ]
+                        _ = try await MailAdmin.send(Array(letter.compact.utf8), on: connection)
+                    }
+                }
+            }
+        }
     }
 
     /// The same for the same request, so that a repeated one makes no second message.
