@@ -313,7 +313,10 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["CLinux", "Clusters", "Postgres", "Queues", "Threads"],
+            name: "TestSupport",
+            dependencies: [
+                "CLinux", "Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "Threads",
+            ],
             path: "Tests/TestSupport",
             swiftSettings: strict),
         .target(

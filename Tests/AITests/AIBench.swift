@@ -53,11 +53,12 @@ struct AIBench: Sendable {
     }
 
     /// Runs a worker beside `body`, and drains it.
-    func withWorker(
-        base: String? = nil, anthropicToo: Bool = false, onlyAnthropic: Bool = false,
+    @discardableResult
+    func withWorker<Value: Sendable>(
+        base: String? = nil, anthropicToo: Bool = false, onlyAnthropic: Bool = false, supervisor: Supervisor? = nil,
         _ change: (inout AIService.Options) -> Void = { _ in },
-        _ body: () async throws -> Void
-    ) async throws {
+        _ body: () async throws -> Value
+    ) async throws -> Value {
         let client = HTTPClient()
         var first = OpenAIProvider.Configuration(base: base ?? fake.url + "/v1", key: "k-secret", model: "small")
         first.hasBatches = true  // they are used where the database was told of them
@@ -77,7 +78,7 @@ struct AIBench: Sendable {
         let service = AIService(
             options, pool: pool,
             providers: onlyAnthropic ? [anthropic] : anthropicToo ? [openai, anthropic] : [openai],
-            supervisor: Supervisor(supervision, log: .silent), log: .silent)
+            supervisor: supervisor ?? Supervisor(supervision, log: .silent), log: .silent)
         let purposes = try await AIAdmin.purposes(on: connection)
         let worker = JobWorker(
             options: JobWorker.Options(database: database.options, name: "ai"),
@@ -97,7 +98,7 @@ struct AIBench: Sendable {
                 ) { args, context in try await service.runForget(args, context) },
             ], log: .silent)
         let running = Task { try await worker.run() }
-        let outcome: Result<Void, any Error>
+        let outcome: Result<Value, any Error>
         do {
             outcome = .success(try await body())
         } catch {
@@ -106,7 +107,7 @@ struct AIBench: Sendable {
         worker.drain()
         _ = try await running.value
         client.close()
-        try outcome.get()
+        return try outcome.get()
     }
 
     static func quoted(_ text: String) -> String { "'\(text.replacing("'", with: "''"))'" }
@@ -125,9 +126,9 @@ let goodAnswers: [String: String] = [
 func withAI(
     _ behaviour: @escaping @Sendable (FakeModels.Asked) -> FakeModels.Behaviour = { _ in
         .answer(goodAnswers["sentiment"] ?? "")
-    }, _ body: (AIBench) async throws -> Void
+    }, template: Template = .migrated, _ body: (AIBench) async throws -> Void
 ) async throws {
-    try await withDatabase { database in
+    try await withDatabase(template) { database in
         let connection = try await database.connect()
         let fake = try FakeModels(behaviour)
         defer { fake.stop() }

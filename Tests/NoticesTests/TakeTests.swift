@@ -1,6 +1,7 @@
 import Faults
 import FoundationEssentials
 import Postgres
+import Supervision
 import TestSupport
 import Testing
 
@@ -201,6 +202,47 @@ import Testing
             }
             #expect(try await bench.look(doubtful) == "failed")
             #expect(try await bench.look(again, "status || duplicates") == "pending1")
+        }
+    }
+
+    @Test func `a provider that is not called uses up no try, and is called as soon as it was said`() async throws {
+        try await withNotices { bench in
+            let id = try await bench.put("sms", "+4930123456", key: "a", alarm: false, kind: "note")
+            for _ in 0..<20 {
+                let one = try #require(try await bench.take(alarms: false).first)
+                let refusal = CallRefusal(provider: "sms", why: .open, wait: .seconds(7))
+                try await bench.record(one, .notCalled(refusal), provider: "sms")
+                let next = try #require(try await NoticeStore.next(alarms: false, on: bench.connection))
+                #expect(next > .seconds(0) && next <= .seconds(7))
+                try await bench.connection.run("select millrace.test_clock_advance('7 seconds')")
+            }
+            #expect(try await bench.look(id, "status || ' ' || attempts || ' ' || provider") == "pending 0 sms")
+            #expect(try await bench.look(id, "error")?.hasPrefix("sms is not called for now") == true)
+            let one = try #require(try await bench.take(alarms: false).first)
+            try await bench.record(one, .accepted(id: "1"), provider: "sms")
+            #expect(try await bench.look(id, "status || ' ' || attempts") == "accepted 1")
+            #expect(try await bench.connection.int("select count(*) from millrace.notice_attempt") == 1)
+        }
+    }
+
+    @Test func `a lone reminder is taken within seconds of its next try after an outage`() async throws {
+        try await withNotices { bench in
+            let id = try await bench.put("sms", "+4930123456", key: "a", alarm: false, kind: "note")
+            let outage = try await ProviderOutage(of: "sms", in: bench.database, on: bench.connection)
+            let provider = ScriptedNoticeProvider("sms")
+            let router = NoticeRouter(
+                providers: ["sms": provider], supervisor: outage.supervisor, app: "Shop", locale: "en", links: nil,
+                phrases: PublishedPhrases())
+            let waits = try await outage.tries {
+                for one in try await bench.take(alarms: false) {
+                    let (name, outcome) = await router.bring(one, deadline: .seconds(30))
+                    try await bench.record(one, outcome, provider: name)
+                }
+                return try await NoticeStore.next(alarms: false, on: bench.connection)
+            }
+            #expect(waits.count >= 1 && waits.dropFirst().reduce(.zero, +) <= .seconds(5), "\(waits)")
+            #expect(try await bench.look(id, "status || ' ' || attempts") == "accepted 1")
+            #expect(provider.sendings.count == 1)
         }
     }
 

@@ -19,7 +19,7 @@ import Testing
         var circuit = circuit()
         let now = Moment.start
         circuit.adopt(
-            .observing(until: now.after(3_600_000)), generation: 2, reason: "a trial", leases: [], leaseUntil: now)
+            .observing(until: now.after(3_600_000)), generation: 2, reason: "a trial", leases: [], at: now)
         for index in 0..<10 {
             let later = now.after(index)
             let went = fail(&circuit, at: later)
@@ -35,7 +35,7 @@ import Testing
         let now = Moment.start
         circuit.adopt(
             .forcedClosed(until: now.after(3_600_000)), generation: 2, reason: "we know better", leases: [],
-            leaseUntil: now)
+            at: now)
         for index in 0..<10 {
             let went = fail(&circuit, at: now.after(index))
             #expect(went)

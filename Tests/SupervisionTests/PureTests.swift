@@ -165,11 +165,11 @@ import Testing
     @Test func `a fleet's word comes before our own, and an operator's before both`() {
         var circuit = Circuit(Breaker.Settings())
         func adopt(_ state: FleetView.State, _ generation: Int64, leases: [Int64] = []) {
-            circuit.adopt(state, generation: generation, reason: nil, leases: leases, leaseUntil: .start.after(5000))
+            circuit.adopt(state, generation: generation, reason: nil, leases: leases, at: .start)
         }
         adopt(.open(until: .start.after(1000)), 2)
         #expect(circuit.admit(at: .start) == .refused(until: .start.after(1000)))
-        #expect(circuit.admit(at: .start.after(1001)) == .refused(until: nil))
+        #expect(circuit.admit(at: .start.after(1001)) == .refused(until: .start.after(2001)))
         #expect(circuit.mirror.wantsProbe)
         adopt(.probing, 3, leases: [7])
         guard case .go(let probe) = circuit.admit(at: .start) else {
@@ -177,8 +177,10 @@ import Testing
             return
         }
         #expect(probe.right == .fleetProbe(lease: 7))
-        #expect(circuit.admit(at: .start) == .refused(until: nil))
-        #expect(circuit.giveBack(probe, at: .start) == true)
+        #expect(circuit.admit(at: .start) == .refused(until: .start.after(1000)))
+        circuit.giveBack(probe, at: .start)
+        #expect(circuit.admit(at: .start) == .go(probe), "a call that waits for its turn keeps its probe")
+        #expect(circuit.record(probe, .cancelled, took: .zero, jitter: 0, at: .start) == true)
         #expect(circuit.mirror.results == [.init(lease: 7, passed: nil)])
         #expect(circuit.record(probe, nil, took: .zero, jitter: 0, at: .start) == false)
         adopt(.forcedClosed(until: .start.after(1000)), 4)
@@ -199,7 +201,7 @@ import Testing
 
     @Test func `cut off from the fleet, its word holds until its time, and then our own probes decide`() {
         var circuit = Circuit(Breaker.Settings())
-        circuit.adopt(.open(until: .start.after(1000)), generation: 2, reason: nil, leases: [], leaseUntil: .start)
+        circuit.adopt(.open(until: .start.after(1000)), generation: 2, reason: nil, leases: [], at: .start)
         circuit.detach(at: .start)
         #expect(circuit.admit(at: .start) == .refused(until: .start.after(1000)))
         for _ in 0..<2 {

@@ -18,6 +18,7 @@ struct Bench {
     /// - Parameter allow: nil: nothing but the public internet.
     func dispatch(
         _ receivers: [FakeReceiver], keys: Keyring = .empty, timeout: Duration = .seconds(60), knowsOrigin: Bool = true,
+        supervisor: Supervisor? = nil,
         change: (inout WebhookService.Options) -> Void = { _ in }
     ) throws -> WebhookService {
         let allowed = try AllowedHosts(receivers.map(\.allowance).joined(separator: ","))
@@ -27,7 +28,7 @@ struct Bench {
         var supervision = Supervisor.Options()
         supervision.breaker.failures = 1_000_000  // the breaker has tests of its own
         let caller = WebhookClient(
-            client: HTTPClient(.strict(allowed)), supervisor: Supervisor(supervision, log: .silent),
+            client: HTTPClient(.strict(allowed)), supervisor: supervisor ?? Supervisor(supervision, log: .silent),
             origin: "events.example", knowsOrigin: knowsOrigin, timeout: timeout)
         return WebhookService(
             pool: Pool(database.options, size: 4), caller: caller, options: options, log: .silent)

@@ -38,6 +38,31 @@ import Webhooks
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a lone event arrives within seconds of its next try after an outage, and that uses up no try`(
+        handshake: Bool
+    ) async throws {
+        try await withBench { bench in
+            let receiver = try FakeReceiver()
+            defer { receiver.stop() }
+            let target = try await bench.add(receiver.url, handshake: handshake)
+            try await bench.publish()
+            let outage = try await ProviderOutage(
+                of: "webhook:\(target.id)", in: bench.database, on: bench.connection)
+            let dispatch = try bench.dispatch([receiver], supervisor: outage.supervisor)
+            let waits = try await outage.tries {
+                try await dispatch.runOnce()
+                if try await bench.deliveries() == ["delivered"] { return nil }
+                let wait = try await bench.connection.value("select seconds from millrace.webhook_wait()")
+                return .seconds(max(0.001, wait.flatMap { Double($0) } ?? 1))
+            }
+            #expect(waits.count >= 1 && waits.dropFirst().reduce(.zero, +) <= .seconds(5), "\(waits)")
+            #expect(try await bench.deliveries("attempts") == ["1"])
+            #expect(try await bench.connection.column("select tries::text from millrace.webhook") == ["0"])
+            #expect(receiver.requests.count == (handshake ? 2 : 1))
+        }
+    }
+
     @Test func `types and tenants decide who is told`() async throws {
         try await withBench { bench in
             let receiver = try FakeReceiver()

@@ -39,8 +39,7 @@ struct AIBatchRun: Sendable {
             }
             return try await sent(remote)
         } catch let refusal as CallRefusal {
-            return .snooze(
-                for: min(max(refusal.wait ?? service.options.batchPause.lowerBound, .milliseconds(10)), .seconds(300)))
+            return .snooze(for: refusal.pause(atMost: .seconds(300)))
         } catch let fault as Fault {
             return try await notSent(fault)
         }
@@ -97,7 +96,7 @@ struct AIBatchRun: Sendable {
                 return try await end("ended")
             }
         } catch let refusal as CallRefusal {
-            return .snooze(for: max(refusal.wait ?? next, next))
+            return .snooze(for: refusal.pause(atMost: .seconds(300)))
         } catch let fault as Fault {
             if Task.isCancelled { throw CancellationError() }
             if fault.kind == .notFound { return try await end("lost") }

@@ -19,7 +19,12 @@ extension AIService {
         let due = try await pool.withConnection { try await AILeftoverStore.due(token, name, on: $0) }
         for leftover in due {
             try Task.checkCancellation()
-            let problem = try await problem(of: leftover, at: provider)
+            let problem: String?
+            do {
+                problem = try await self.problem(of: leftover, at: provider)
+            } catch let refusal as CallRefusal {
+                return .snooze(for: refusal.pause(atMost: .seconds(300)))
+            }
             let next = try await pool.withConnection {
                 try await AILeftoverStore.tried(token, name, leftover.remote, error: problem, on: $0)
             }
@@ -35,6 +40,7 @@ extension AIService {
     }
 
     /// nil: it is gone.
+    /// - Throws: a `CallRefusal` when the provider is not called now, which is no try.
     private func problem(of leftover: AILeftoverStore.Leftover, at provider: any AIBatching) async throws -> String? {
         do {
             try await supervisor.call(provider.name, deadline: .seconds(300), isRetry: false) { call in
@@ -44,8 +50,6 @@ extension AIService {
                 }
             }
             return nil
-        } catch let refusal as CallRefusal {
-            return refusal.description
         } catch let fault as Fault {
             if Task.isCancelled { throw CancellationError() }
             return fault.description

@@ -3,6 +3,7 @@ import JSON
 import Jobs
 import Postgres
 import Supervision
+import Synchronization
 
 /// One run of a question: its calls, each paid for before it is made.
 struct AIRun: Sendable {
@@ -52,13 +53,6 @@ struct AIRun: Sendable {
 
     private func askOnce(_ provider: any AIProvider, _ request: AIRequest) async throws -> Outcome {
         let body = provider.body(request)
-        let token = context.token
-        let opened = try await service.pool.withConnection { [question] connection in
-            try await AIStore.open(
-                question.id, token: token, provider: provider.name, model: request.model, bytes: body.count,
-                maxTokens: request.maxTokens, on: connection)
-        }
-        guard let call = opened.call else { return opened.waits ? .waits : .quota }
         let meter = AIMeter { [context] characters in
             context.progress(stage: "asking \(provider.name)", note: "\(characters) characters")
         }
@@ -67,22 +61,51 @@ struct AIRun: Sendable {
             limits.total = .seconds(seconds)
         }
         let began = ContinuousClock.now
+        let paid = Mutex<String?>(nil)
         do {
-            let reply = try await service.supervisor.call(
+            let (reply, call) = try await service.supervisor.call(
                 provider.name, deadline: limits.total, isRetry: context.attempt > 1
-            ) { [limits] call in try await provider.ask(body, limits, meter: meter, call: call) }
+            ) { [limits] call in
+                // Only a call that is made is paid for.
+                let opened = try await open(request, of: provider, bytes: body.count)
+                guard let id = opened.call else { throw Unpaid(waits: opened.waits) }
+                paid.withLock { $0 = id }
+                return (try await provider.ask(body, limits, meter: meter, call: call), id)
+            }
             return try await judge(reply, call, meter, took: .now - began, provider: provider, model: request.model)
         } catch let refusal as CallRefusal {
-            try await close(call, "failed", meter, refusal.kind, refusal.description, took: .now - began)
             return .notCalled(refusal)
+        } catch let unpaid as Unpaid {
+            return unpaid.waits ? .waits : .quota
         } catch let fault as Fault {
-            try await close(
-                call, meter.reading.hasBegun ? "unknown" : "failed", meter, fault.kind, fault.description,
-                took: .now - began)
+            if let call = paid.withLock({ $0 }) {
+                try await close(
+                    call, meter.reading.hasBegun ? "unknown" : "failed", meter, fault.kind, fault.description,
+                    took: .now - began)
+            }
             // A lost run, or a drain: the next run of the job asks again.
             if Task.isCancelled { throw CancellationError() }
             return .fault(fault)
         }
+    }
+
+    /// The account has too few tokens left.
+    private struct Unpaid: Error {
+        var waits: Bool
+    }
+
+    private func open(
+        _ request: AIRequest, of provider: any AIProvider, bytes: Int
+    ) async throws -> (call: String?, waits: Bool) {
+        let token = context.token
+        // A time limit that comes meanwhile must not leave a call behind that nobody knows.
+        return try await Task { [question, service] in
+            try await service.pool.withConnection { connection in
+                try await AIStore.open(
+                    question.id, token: token, provider: provider.name, model: request.model, bytes: bytes,
+                    maxTokens: request.maxTokens, on: connection)
+            }
+        }.value
     }
 
     private func judge(

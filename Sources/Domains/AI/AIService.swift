@@ -82,10 +82,6 @@ package struct AIService: Sendable {
         return try await conclude(run, last)
     }
 
-    private static func pause(after refusal: CallRefusal) -> Duration {
-        min(max(refusal.wait ?? .seconds(5), .milliseconds(100)), .seconds(60))
-    }
-
     /// A provider that could not be asked now, and may do better later than one that answers badly.
     private struct Away {
         var reason: String
@@ -96,7 +92,7 @@ package struct AIService: Sendable {
             switch outcome {
             case .notCalled(let refusal):
                 (reason, sentence) = (refusal.kind.rawValue, refusal.description)
-                wait = AIService.pause(after: refusal)
+                wait = refusal.pause()
             case .fault(let fault) where fault.kind.retry != .never:
                 (reason, sentence, wait) = (fault.kind.rawValue, fault.what, fault.wait)
             case .fault, .recorded, .waits, .quota, .refused, .unfit: return nil
@@ -116,7 +112,7 @@ package struct AIService: Sendable {
             return try await end(run, "failed", "invalid", "the answers do not fit the schema: \(problem)")
         case .notCalled(let refusal):
             try await run.fail("waiting", refusal.kind.rawValue, refusal.description)
-            return .snooze(for: Self.pause(after: refusal))
+            return .snooze(for: refusal.pause())
         case .fault(let fault):
             let canHelp = fault.kind.retry != .never
             guard canHelp, run.context.attempt < run.context.maxAttempts else {

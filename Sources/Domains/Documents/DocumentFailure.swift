@@ -38,6 +38,15 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
     }
 }
 
+/// A document was not fetched, because nothing is fetched from its place now: it may be after `wait`.
+package struct FetchRefusal: Error, Sendable, Equatable {
+    package var wait: Duration
+
+    package init(wait: Duration) {
+        self.wait = wait
+    }
+}
+
 /// The result of a stage, and what it used.
 package struct Worked<Value: Sendable>: Sendable {
     package var value: Value

@@ -13,10 +13,13 @@ package enum NoticeOutcome: Sendable, Equatable {
     case failed(Fault)
     /// It may have been sent.
     case unknown(Fault)
+    /// The provider was not called, so this was no try.
+    case notCalled(CallRefusal)
 
     package var fault: Fault? {
         switch self {
         case .accepted: nil
+        case .notCalled(let refusal): refusal.fault
         case .gone(let fault, _), .refused(let fault), .failed(let fault), .unknown(let fault): fault
         }
     }

@@ -49,7 +49,7 @@ struct NoticeRouter: Sendable {
                 }
             )
         } catch let refusal as CallRefusal {
-            return (name, .failed(refusal.fault))
+            return (name, .notCalled(refusal))
         } catch {
             let fault = (error as? Fault) ?? Fault(.unknown, "\(error)")
             return (name, heard.withLock { $0 } ?? .unknown(fault))

@@ -117,6 +117,7 @@ actor NoticeTally {
         case .refused, .gone: counts.refused += 1
         case .failed: counts.failed += 1
         case .unknown: counts.unknown += 1
+        case .notCalled: break  // the supervisor counts these
         }
         if isAlarm { standing.alarms = counts } else { standing.plain = counts }
     }

@@ -79,6 +79,7 @@ struct NoticeStore: Sendable {
                 case .failed(let fault) where fault.kind == .throttled: "throttled"
                 case .failed: "failed"
                 case .unknown: "unknown"
+                case .notCalled: "not_called"
                 }
             if case .accepted(let id) = delivery { reply = id }
             if case .gone(_, let since) = delivery { gone_at = since?.timeIntervalSince1970 }

@@ -5,6 +5,8 @@ package enum TargetConsent: Sendable, Equatable {
     case refused(String)
     /// No answer, or an answer without the header.
     case retry(String, Duration?)
+    /// It was not asked, and will not be for this long.
+    case later(String, Duration)
     /// This worker's settings forbid the request; another worker's may allow it.
     case passed(String)
 

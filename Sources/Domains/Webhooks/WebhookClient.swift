@@ -55,7 +55,7 @@ package struct WebhookClient: Sendable {
                 return consent
             }
         } catch let refusal as CallRefusal {
-            return .retry(refusal.description, refusal.wait)
+            return .later(refusal.description, refusal.pause())
         } catch {
             if let consent = heard.withLock({ $0 }) { return consent }
             guard let fault = error as? Fault else { return .retry("the call was broken off", nil) }
@@ -94,7 +94,7 @@ package struct WebhookClient: Sendable {
                 return verdict
             }
         } catch let refusal as CallRefusal {
-            return .later(min(max(refusal.wait ?? .seconds(1), .seconds(1)), .seconds(60)), refusal.description)
+            return .later(refusal.pause(), refusal.description)
         } catch is CancellationError {
             return heard.withLock { $0 } ?? .later(.seconds(1), "the worker stops")
         } catch {

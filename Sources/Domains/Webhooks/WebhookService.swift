@@ -141,8 +141,11 @@ package actor WebhookService {
     private nonisolated func shake(_ batch: DeliveryBatch) async throws {
         let consent = await caller.ask(batch.webhook, at: batch.url)
         var wait: Duration?
-        if case .retry(_, let asked) = consent {
+        switch consent {
+        case .retry(_, let asked):
             wait = RetrySchedule.wait(after: batch.tries, spread: .random(in: 0...1)).map { max($0, asked ?? .zero) }
+        case .later(_, let pause): wait = pause
+        case .allowed, .refused, .passed: break
         }
         if case .passed(let why) = consent { await passBy(batch.webhook, why) }
         let pause = wait

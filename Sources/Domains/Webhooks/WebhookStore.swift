@@ -83,6 +83,7 @@ package struct WebhookStore: Sendable {
         case .allowed(let allowed): rate = allowed
         case .refused(let reason): (outcome, why) = ("refused", reason)
         case .retry(let reason, _): (outcome, why) = ("retry", reason)
+        case .later(let reason, _): (outcome, why) = ("later", reason)
         case .passed(let reason): (outcome, why) = ("passed", reason)
         }
         return try await ask(

@@ -8,6 +8,8 @@ package struct Breaker: Sendable {
         package var probes = 2
         /// A probe that has not come back after this time counts as lost, and its place is free.
         package var probeLease = Duration.seconds(30)
+        /// A caller that was refused because probes are under way, or not lent yet, comes back after this time.
+        package var comeBack = Duration.seconds(1)
         package var rampStep = Duration.seconds(1)
         package var slow = Duration.seconds(10)
         /// A window's shares count only from this many calls on.
@@ -54,7 +56,7 @@ package struct Breaker: Sendable {
             out = out.filter { $0.value > now }
             guard out.count + passed < settings.probes else {
                 state = .probing(out: out, passed: passed)
-                return .refused(until: nil)
+                return .refused(until: now + settings.comeBack)
             }
             lastProbe += 1
             out[lastProbe] = now + settings.probeLease
@@ -68,7 +70,7 @@ package struct Breaker: Sendable {
             }
             let goes = ramp.admits(at: now)
             state = .ramping(ramp, failures: failures)
-            return goes ? .go(Permit(right: .ramp, generation: generation)) : .refused(until: nil)
+            return goes ? .go(Permit(right: .ramp, generation: generation)) : .refused(until: ramp.nextStep(after: now))
         }
     }
 

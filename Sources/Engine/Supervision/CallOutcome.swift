@@ -38,6 +38,6 @@ package struct Permit: Sendable, Equatable {
 
 package enum Admission: Sendable, Equatable {
     case go(Permit)
-    /// Not before `until`, if that is known.
-    case refused(until: Moment?)
+    /// Another try may help from then on.
+    case refused(until: Moment)
 }

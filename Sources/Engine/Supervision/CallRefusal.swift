@@ -16,10 +16,10 @@ package struct CallRefusal: Error, Sendable, Equatable, CustomStringConvertible 
     package var provider: String
     package var why: Why
     package var reason: String?
-    /// After what time another try may help.
-    package var wait: Duration?
+    /// After what time another try may help. Who comes back then finds a place kept, where one is needed.
+    package var wait: Duration
 
-    package init(provider: String, why: Why, reason: String? = nil, wait: Duration? = nil) {
+    package init(provider: String, why: Why, reason: String? = nil, wait: Duration) {
         self.provider = provider
         self.why = why
         self.reason = reason
@@ -38,6 +38,11 @@ package struct CallRefusal: Error, Sendable, Equatable, CustomStringConvertible 
         Fault(kind, code: "not called: \(why.rawValue)", description, wait: wait)
     }
 
+    /// The pause before the next try: as long as it says, but no longer than `most`, for an operator may allow calls sooner.
+    package func pause(atMost most: Duration = .seconds(60)) -> Duration {
+        min(max(wait, .milliseconds(100)), most)
+    }
+
     package var description: String {
         let told = reason.map { ": \($0)" } ?? ""
         let sentence =
@@ -50,6 +55,6 @@ package struct CallRefusal: Error, Sendable, Equatable, CustomStringConvertible 
             case .reserve: "what is left of the quota of \(provider) is kept for what cannot wait\(told)"
             case .retries: "too many of the calls of \(provider) are second attempts"
             }
-        return wait.map { "\(sentence); ask again in \(Int($0.inSeconds.rounded(.up))) s" } ?? sentence
+        return "\(sentence); ask again in \(Int(wait.inSeconds.rounded(.up))) s"
     }
 }

@@ -3,7 +3,7 @@ package import Faults
 /// One class of calls of one provider: the fleet's decision, this process's own verdict, and the counts.
 package struct Circuit: Sendable {
     package private(set) var own: Breaker
-    package private(set) var mirror = FleetView()
+    package private(set) var mirror: FleetView
     package private(set) var window: Window
     /// Why our own breaker opened last.
     package private(set) var reason: String?
@@ -43,6 +43,7 @@ package struct Circuit: Sendable {
 
     package init(_ settings: Breaker.Settings) {
         own = Breaker(settings)
+        mirror = FleetView(comeBack: settings.comeBack)
         window = Window(length: settings.window)
     }
 
@@ -131,9 +132,9 @@ package struct Circuit: Sendable {
     }
 
     /// The permit was not used: nothing was learned.
-    package mutating func giveBack(_ permit: Permit, at now: Moment) -> Bool {
+    package mutating func giveBack(_ permit: Permit, at now: Moment) {
         own.record(permit, .neutral, window: window.counts, jitter: 0, at: now)
-        return mirror.record(permit, .neutral)
+        mirror.giveBack(permit, at: now)
     }
 
     /// Whether our own breaker has opened recently, under the fleet's present generation.
@@ -143,7 +144,7 @@ package struct Circuit: Sendable {
     }
 
     package mutating func adopt(
-        _ state: FleetView.State, generation: Int64, reason: String?, leases: [Int64], leaseUntil: Moment
+        _ state: FleetView.State, generation: Int64, reason: String?, leases: [Int64], at now: Moment
     ) {
         if isDetached {
             isDetached = false
@@ -157,7 +158,7 @@ package struct Circuit: Sendable {
             case .closed: break
             }
         }
-        mirror.lend(leases, generation: generation, until: leaseUntil)
+        mirror.lend(leases, generation: generation, at: now)
     }
 
     /// The database has not answered for a while. Its last decision holds until its time is over; then our own breaker decides.
@@ -174,7 +175,7 @@ package struct Circuit: Sendable {
         mirror.becomeOwn()
     }
 
-    package mutating func returnIdle(at now: Moment) { mirror.returnIdle(at: now) }
+    package mutating func askIfDue(at now: Moment) { mirror.askIfDue(at: now) }
     package mutating func told(_ sent: [FleetView.Result], askedForProbe: Bool) {
         mirror.told(sent, asked: askedForProbe)
     }

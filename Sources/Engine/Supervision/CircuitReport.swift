@@ -19,6 +19,8 @@ struct CircuitReport: Encodable, Sendable, Equatable {
     var results: [Result]
     /// The leases to renew, as a Postgres array.
     var held: String
+    /// The leases that another worker may have if it asks.
+    var idle: String
     var rate: Double?
     var blocked_s: Double?
     var quota_used: Int64?
@@ -39,7 +41,7 @@ extension ProviderGate {
             for name in state.circuits.keys.sorted() {
                 guard name != "*" else { continue }
                 state.circuits[name]?.advance(to: now)
-                state.circuits[name]?.returnIdle(at: now)
+                state.circuits[name]?.askIfDue(at: now)
                 guard let circuit = state.circuits[name] else { continue }
                 var entry = CircuitReport(self.name, name, circuit, at: now)
                 if entries.isEmpty, state.news != PaceNews() { entry.take(state.news, at: now) }
@@ -77,6 +79,11 @@ extension ProviderGate {
         }
     }
 
+    /// When the next probe will be due for callers that come back.
+    var due: Moment? {
+        withState { state in state.circuits.values.compactMap(\.mirror.due).min() }
+    }
+
     func detach(at now: Moment) {
         withState { state in
             for name in state.circuits.keys { state.circuits[name]?.detach(at: now) }
@@ -90,7 +97,7 @@ extension ProviderGate {
             }
             state.circuits[row.class]?.adopt(
                 row.mirrorState(at: now, step: self.settings.rampStep), generation: row.generation,
-                reason: row.reason, leases: row.leases, leaseUntil: now + .seconds(3))
+                reason: row.reason, leases: row.leases, at: now)
             if let rate = row.rate, state.news.rate == nil { state.bucket.learn(rate: rate) }
             if let blocked = row.blocked, blocked > 0 { state.bucket.block(until: now + .seconds(blocked)) }
             if row.callers > 0 { state.bucket.dealt(.init(rank: row.rank, callers: row.callers), ahead: ahead) }
@@ -110,7 +117,11 @@ extension CircuitReport {
             authoritative: votes && circuit.isAuthoritative, hold_s: circuit.hold?.inSeconds,
             wants: circuit.mirror.wantsProbe, recovered: circuit.hasRecovered,
             results: circuit.mirror.results.map { Result(lease: $0.lease, passed: $0.passed) },
-            held: "{\(circuit.mirror.held.map(String.init).joined(separator: ","))}")
+            held: Self.array(circuit.mirror.held(at: now)), idle: Self.array(circuit.mirror.idle(at: now)))
+    }
+
+    private static func array(_ leases: [Int64]) -> String {
+        "{\(leases.map(String.init).joined(separator: ","))}"
     }
 
     mutating func take(_ news: ProviderGate.PaceNews, at now: Moment) {
@@ -125,7 +136,8 @@ extension CircuitReport {
 extension Circuit {
     /// Nothing is under way that the fleet would have to hear about again.
     var isQuiet: Bool {
-        guard asked == 0, mirror.results.isEmpty, mirror.held.isEmpty, !mirror.wantsProbe, case .closed = own.state
+        guard asked == 0, mirror.results.isEmpty, mirror.out.isEmpty, mirror.lentCount == 0, !mirror.wantsProbe,
+            case .closed = own.state
         else { return false }
         switch mirror.state {
         case .closed, .open: return true

@@ -47,7 +47,8 @@ final class ProviderGate: Sendable {
         case line(Int64)
         /// The place in the pace is taken; come back then.
         case pace(Moment)
-        case refused(CallRefusal.Why, until: Moment?, reason: String?)
+        /// `asks`: the fleet should hear at once that a probe would be used.
+        case refused(CallRefusal.Why, until: Moment, reason: String?, asks: Bool = false)
     }
 
     let name: String
@@ -78,23 +79,19 @@ final class ProviderGate: Sendable {
         let held = hasSlot
         let (entrance, holds, next): (Entrance, Bool, CheckedContinuation<Bool, Never>?) = state.withLock { state in
             if state.circuits[name] == nil { state.circuits[name] = state.circuit(name, settings) }
-            guard let admission = state.circuits[name]?.admit(at: now) else {
-                return (.refused(.open, until: nil, reason: nil), held, nil)
-            }
-            guard case .go(let permit) = admission else {
-                guard case .refused(let until) = admission else {
-                    return (.refused(.open, until: nil, reason: nil), held, nil)
-                }
-                let circuit = state.circuits[name]
-                let next = held ? state.leaveSlot() : nil
-                return (
-                    .refused(circuit?.refusal ?? .open, until: until, reason: circuit?.told), false, next
-                )
+            let permit: Permit
+            switch state.circuits[name, default: Circuit(settings)].admit(at: now) {
+            case .go(let given): permit = given
+            case .refused(let until):
+                let circuit = state.circuits[name, default: Circuit(settings)]
+                let entrance = Entrance.refused(
+                    circuit.refusal, until: until, reason: circuit.told, asks: circuit.mirror.wantsProbe)
+                return (entrance, false, held ? state.leaveSlot() : nil)
             }
             var holds = held
             if !holds {
                 guard state.bulkhead.enter() else {
-                    _ = state.circuits[name]?.giveBack(permit, at: now)
+                    state.circuits[name]?.giveBack(permit, at: now)
                     return (.line(state.bulkhead.queue()), false, nil)
                 }
                 holds = true
@@ -103,12 +100,12 @@ final class ProviderGate: Sendable {
             if place == nil || state.bucket.blocked > now {
                 let turn = state.bucket.peek(at: now)
                 if let deadline, turn > deadline {
-                    _ = state.circuits[name]?.giveBack(permit, at: now)
+                    state.circuits[name]?.giveBack(permit, at: now)
                     return (.refused(.pace, until: turn, reason: nil), false, state.leaveSlot())
                 }
                 _ = state.bucket.take(at: now)
                 if turn > now {
-                    _ = state.circuits[name]?.giveBack(permit, at: now)
+                    state.circuits[name]?.giveBack(permit, at: now)
                     return (.pace(turn), holds, nil)
                 }
             }
@@ -132,11 +129,11 @@ final class ProviderGate: Sendable {
         }
     }
 
-    /// True: the slot is ours. False: cancelled, or the deadline has passed.
-    func waitInLine(_ ticket: Int64, until deadline: Moment?) async -> Bool {
-        let timer = deadline.map { deadline in
+    /// True: the slot is ours. False: cancelled, or the time is over.
+    func waitInLine(_ ticket: Int64, for limit: Duration?) async -> Bool {
+        let timer = limit.map { limit in
             Task {  // ends with the wait: it is cancelled on the way out
-                try await Task.sleep(for: max(.zero, deadline - .now))
+                try await Task.sleep(for: limit)
                 self.giveUp(ticket)
             }
         }
@@ -237,7 +234,7 @@ final class ProviderGate: Sendable {
     }
 
     func earn() { state.withLock { $0.budget.earn() } }
-    func spendRetry() -> Bool { state.withLock { $0.budget.spend(at: .now) } }
+    func spendRetry(at now: Moment) -> Bool { state.withLock { $0.budget.spend(at: now) } }
 }
 
 extension ProviderGate.State {

@@ -1,4 +1,5 @@
-/// How traffic comes back: a share of the calls, and a number of calls at once in a process, both growing step by step.
+/// How traffic comes back: a share of the calls, and a number of calls at once in a process, both growing step by step. Each step lets one
+/// call through whatever its share, for a share of a few calls would be none.
 package struct Ramp: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         package var share: Double
@@ -13,6 +14,8 @@ package struct Ramp: Sendable, Equatable {
     package let began: Moment
     package let stepLength: Duration
     private var credit = 1.0
+    /// The last step that a call came in.
+    private var reached = 0
     package private(set) var out = 0
 
     package init(began: Moment, stepLength: Duration) {
@@ -29,11 +32,20 @@ package struct Ramp: Sendable, Equatable {
     package mutating func admits(at now: Moment) -> Bool {
         guard let number = step(at: now) else { return true }
         let step = Self.steps[number]
+        if number > reached {
+            reached = number
+            credit = max(credit, 1)
+        }
         if credit < 1 { credit += step.share }
         guard credit >= 1, out < step.atOnce else { return false }
         credit -= 1
         out += 1
         return true
+    }
+
+    package func nextStep(after now: Moment) -> Moment {
+        let passed = max(0, (now - began).nanoseconds) % max(1, stepLength.nanoseconds)
+        return now + .nanoseconds(stepLength.nanoseconds - passed)
     }
 
     package mutating func leave() {

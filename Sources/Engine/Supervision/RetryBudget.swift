@@ -3,6 +3,8 @@
 package struct RetryBudget: Sendable, Equatable {
     /// The most tokens in the budget.
     package static let reserve = 10.0
+    /// After this time there is one more.
+    package static let pause = Duration.seconds(1)
 
     package let share: Double
     private var credit = reserve

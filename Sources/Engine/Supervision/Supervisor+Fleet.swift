@@ -19,13 +19,14 @@ extension Supervisor {
     private func flushLoop() async {
         while !Task.isCancelled {
             if hasWork {
-                let began = Moment.now
+                let began = now
                 await flush()
                 // A burst of news becomes one flush, and a database that is away is not asked in a tight loop.
                 let pause: Duration = isAway ? .milliseconds(250) : .milliseconds(50)
-                try? await Task.sleep(for: max(.zero, pause - (Moment.now - began)))
+                try? await Task.sleep(for: max(.zero, pause - (now - began)))
             }
-            await wake.wait(for: .seconds(1))
+            let due = allDesks.compactMap(\.due).min().map { $0 - now }
+            await wake.wait(for: min(max(due ?? .seconds(1), .milliseconds(10)), .seconds(1)))
         }
     }
 
@@ -33,24 +34,24 @@ extension Supervisor {
         hasAsked || flags.withLock { $0.isWanted } || !allDesks.isEmpty
     }
 
-    /// Sends our news and receives the fleet's, in one statement.
-    private func flush() async {
-        let now = Moment.now
+    /// Sends our news and receives the fleet's, in one statement. `run` does that once a second, and at once when there is news.
+    package func flush() async {
+        let now = now
         let gates = allDesks
         let told = gates.flatMap { gate in gate.entries(at: now).map { (gate: gate, entry: $0) } }
         do {
             let connection = try await open()
-            let sent = Moment.now
+            let sent = self.now
             let fleet = try await FleetStatements.clock(on: connection)
-            clock.heard(fleet, sent: sent, received: .now)
+            clock.heard(fleet, sent: sent, received: self.now)
             let rows = try await FleetStatements.flush(
                 on: connection, member: member, name: options.name,
                 entries: Array(JSONEncoder().encode(told.map(\.entry))),
                 settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
-                sinceSeconds: lastAnswer.map { (Moment.now - $0).inSeconds } ?? 0)
+                sinceSeconds: lastAnswer.map { (self.now - $0).inSeconds } ?? 0)
             hasAsked = true
             for one in told { one.gate.told(one.entry) }
-            let received = Moment.now
+            let received = self.now
             for row in rows { adopt(row, at: received) }
             if flags.withLock({ $0.isWanted }) {
                 let found = try await FleetStatements.flags(on: connection)
@@ -70,9 +71,9 @@ extension Supervisor {
         } catch {
             connection = nil
             for one in told { one.gate.untold(one.entry, at: now) }
-            let since = lastAnswer.map { Moment.now - $0 } ?? .seconds(60)
+            let since = lastAnswer.map { self.now - $0 } ?? .seconds(60)
             guard since > .seconds(3) || options.database == nil else { return }
-            for gate in gates { gate.detach(at: .now) }
+            for gate in gates { gate.detach(at: self.now) }
             if !isAway {
                 isAway = true
                 log.warning(

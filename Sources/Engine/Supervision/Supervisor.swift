@@ -32,6 +32,8 @@ package actor Supervisor {
         /// The process's LISTEN connection; nil: the supervisor opens its own once a provider is called.
         package var hearing: NotificationHub?
         package var name = "?"
+        /// This machine's steady clock.
+        package var now: @Sendable () -> Moment = { .now }
 
         package init() {}
     }
@@ -49,12 +51,13 @@ package actor Supervisor {
     var lastAnswer: Moment?
     var hasAsked = false
     var clock = FleetClock()
-    var lastTidy = Moment.now
+    var lastTidy: Moment
     var isAway = false
 
     package init(_ options: Options, log: Log) {
         self.options = options
         self.log = log
+        lastTidy = options.now()
         hearing = options.hearing ?? options.database.map { NotificationHub($0) }
         hearing?.heed(["millrace_providers"]) { [wake] news in
             if news != .ended { wake.fire() }
@@ -63,8 +66,10 @@ package actor Supervisor {
 
     /// How much of its quota is used, by the provider's last answer, and when the quota's next period begins.
     package nonisolated func quotaUsed(of provider: String) -> (used: Int64, resets: Duration?)? {
-        gate(of: provider).quotaUsed(at: .now)
+        gate(of: provider).quotaUsed(at: now)
     }
+
+    nonisolated var now: Moment { options.now() }
 
     /// Calls `body` if the provider may be called now. `deadline` bounds both the wait for its turn and the call, which is cancelled at the
     /// deadline.
@@ -77,21 +82,19 @@ package actor Supervisor {
     ) async throws -> Value {
         let gate = gate(of: provider)
         let limit = deadline ?? gate.limits.timeout
-        let until = limit.map { Moment.now + $0 }
-        if isVital {
+        let until = limit.map { now + $0 }
+        if isVital || !isRetry {
             gate.earn()
-        } else if isRetry {
-            guard gate.spendRetry() else { throw CallRefusal(provider: provider, why: .retries) }
-        } else {
-            gate.earn()
+        } else if !gate.spendRetry(at: now) {
+            throw CallRefusal(provider: provider, why: .retries, wait: RetryBudget.pause)
         }
-        let permit = isVital ? gate.enterVital(name, at: .now) : try await enter(gate, name, until: until)
-        let began = Moment.now
+        let permit = isVital ? gate.enterVital(name, at: now) : try await enter(gate, name, until: until)
+        let began = now
         let call = Call(gate: gate, deadline: until, wake: wake, supervisor: self)
         do {
             let value =
                 if let until {
-                    try await Self.within(until, call, body)
+                    try await within(until, call, body)
                 } else {
                     try await body(call)
                 }
@@ -127,13 +130,13 @@ package actor Supervisor {
         var hasSlot = false
         var place: Moment?
         while true {
-            switch gate.enter(name, at: .now, hasSlot: &hasSlot, place: place, until: until) {
+            switch gate.enter(name, at: now, hasSlot: &hasSlot, place: place, until: until) {
             case .go(let permit): return permit
             case .line(let ticket):
-                hasSlot = await gate.waitInLine(ticket, until: until)
+                hasSlot = await gate.waitInLine(ticket, for: until.map { max(.zero, $0 - now) })
                 if !hasSlot {
                     try Task.checkCancellation()
-                    throw CallRefusal(provider: gate.name, why: .busy)
+                    throw CallRefusal(provider: gate.name, why: .busy, wait: options.breaker.comeBack)
                 }
                 if Task.isCancelled {
                     gate.leave(hasSlot: true, place: nil)
@@ -142,16 +145,15 @@ package actor Supervisor {
             case .pace(let turn):
                 place = turn
                 do {
-                    try await Task.sleep(for: turn - .now, tolerance: .zero)
+                    try await Task.sleep(for: turn - now, tolerance: .zero)
                 } catch {
                     gate.leave(hasSlot: hasSlot, place: place)
                     throw error
                 }
-            case .refused(let why, let until, let reason):
+            case .refused(let why, let until, let reason, let asks):
                 if let place { gate.leave(hasSlot: false, place: place) }
-                if why == .open, until == nil { wake.fire() }  // a probe is due, and we get one if we ask
-                throw CallRefusal(
-                    provider: gate.name, why: why, reason: reason, wait: until.map { max(.zero, $0 - .now) })
+                if asks { wake.fire() }
+                throw CallRefusal(provider: gate.name, why: why, reason: reason, wait: max(.zero, until - now))
             }
         }
     }
@@ -159,20 +161,20 @@ package actor Supervisor {
     private nonisolated func finish(
         _ gate: ProviderGate, _ name: String, _ permit: Permit, _ fault: Fault?, _ began: Moment
     ) {
-        let now = Moment.now
+        let now = now
         let tells = gate.record(
             name, permit, fault?.kind, code: fault?.code, hold: fault?.wait, took: now - began, at: now)
         if tells { wake.fire() }
     }
 
-    private static func within<Value: Sendable>(
+    private nonisolated func within<Value: Sendable>(
         _ until: Moment, _ call: Call, _ body: @Sendable (Call) async throws -> Value
     ) async throws -> Value {
         try await withoutActuallyEscaping(body) { body in
             try await withThrowingTaskGroup(of: Value?.self) { group in
                 group.addTask { try await body(call) }
                 group.addTask {
-                    try await Task.sleep(for: max(.zero, until - .now))
+                    try await Task.sleep(for: max(.zero, until - self.now))
                     return nil
                 }
                 defer { group.cancelAll() }
@@ -250,10 +252,10 @@ package struct Call: Sendable {
 
     /// Takes what the answer's headers say about the pace, for good and bad answers alike.
     package func heard(_ notes: RateNotes) {
-        if gate.heard(notes, at: .now) { wake.fire() }
+        if gate.heard(notes, at: supervisor.now) { wake.fire() }
     }
 
     package func heardQuota(used: Int64?, limit: Int64?, resets: Duration?) {
-        gate.heardQuota(used: used, limit: limit, resets: resets, at: .now)
+        gate.heardQuota(used: used, limit: limit, resets: resets, at: supervisor.now)
     }
 }

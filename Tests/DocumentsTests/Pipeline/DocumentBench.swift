@@ -65,7 +65,10 @@ struct DocumentBench: Sendable {
 
 func withDocuments(
     _ change: (inout DocumentPrograms, inout DocumentService.Options) -> Void = { _, _ in }, works: Bool = true,
-    log: Log = .silent, _ body: (DocumentBench) async throws -> Void
+    log: Log = .silent,
+    fetch: @escaping DocumentService.Fetch = { _, _, _ in
+        throw DocumentFailure(DocumentRefusal(.unsupported, "nothing is fetched here"))
+    }, _ body: (DocumentBench) async throws -> Void
 ) async throws {
     var (shop, options) = (workshop, DocumentService.Options())
     change(&shop, &options)
@@ -76,8 +79,7 @@ func withDocuments(
         let store = BlobPlace.postgres.store(pool: pool)
         let room = DocumentService(
             pool: pool, store: store, workshop: own, options: chosen,
-            fetch: { _, _, _ in throw DocumentFailure(DocumentRefusal(.unsupported, "nothing is fetched here")) },
-            log: log)
+            fetch: fetch, log: log)
         let media = MediaService(pool: pool, store: store, programs: own, folder: "/tmp", log: log)
         var handlers = DocumentService.kinds.map { kind in
             Handler(kind: kind, queue: DocumentService.queue(of: kind)) { args, context in

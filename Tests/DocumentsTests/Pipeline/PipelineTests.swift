@@ -2,11 +2,33 @@ import Blobs
 import Documents
 import Foundation
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
 /// Documents on the queue, read by the real programs.
 @Suite(.serialized) struct PipelineTests {
+    @Test func `a document that is not fetched now is fetched later, and that uses up no try`() async throws {
+        let refusals = Mutex(3)
+        try await withDocuments(fetch: { _, _, store in
+            let isRefused = refusals.withLock { left in
+                left -= 1
+                return left >= 0
+            }
+            if isRefused { throw FetchRefusal(wait: .milliseconds(10)) }
+            return (try await store.put(hello()), hello().count)
+        }) { bench in
+            let id = try #require(
+                try await bench.connection.value(
+                    "select millrace.document_register('https://a.example/x', 'A', actor => 'ann')"))
+            #expect(try await bench.ended(id) == "completed")
+            #expect(try await bench.runs("document.receive") == 4)
+            #expect(
+                try await bench.connection.column(
+                    "select attempt::text from millrace.jobs where kind = 'document.receive'") == ["1"])
+        }
+    }
+
     @Test func `what says its text itself is read, copied, shown and found`() async throws {
         try await withDocuments { bench in
             let active = hello(catalogue: "/OpenAction<</S/JavaScript/JS(app.beep\\(\\))>>")

@@ -75,8 +75,10 @@ struct MailBench {
     }
 }
 
-func withMail<Value>(_ body: (MailBench) async throws -> Value) async throws -> Value {
-    try await withDatabase { database in
+func withMail<Value>(
+    _ template: Template = .migrated, _ body: (MailBench) async throws -> Value
+) async throws -> Value {
+    try await withDatabase(template) { database in
         let connection = try await database.connect()
         let pool = Pool(database.options, size: 4)
         let value = try await body(MailBench(database: database, connection: connection, pool: pool))

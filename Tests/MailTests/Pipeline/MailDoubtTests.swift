@@ -117,6 +117,35 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a lone message is taken within seconds of its next try after an outage, in doubt or not`(
+        isInDoubt: Bool
+    ) async throws {
+        try await withMail(.movableClock) { bench in
+            let provider = ScriptedMailProvider("resend") { call, _ in
+                isInDoubt && call == 1 ? .acceptAndLose : .accept
+            }
+            let id = try await bench.send()
+            if isInDoubt {
+                _ = try await bench.service([provider]) { $0.sendRules.tries = 1 }.run(try await bench.jobs())
+                #expect(try await bench.status(id) == "unknown")
+                // Long ago: the pause before a repetition grows with a request's age.
+                try await bench.connection.run("select millrace.test_clock_advance('1 hour')")
+            }
+            let outage = try await ProviderOutage(of: "resend", in: bench.database, on: bench.connection)
+            let service = bench.service([provider], supervisor: outage.supervisor)
+            let waits = try await outage.tries {
+                switch try await service.run(try await bench.jobs())[0] {
+                case .later(let wait): return wait
+                case .done, .retry, .dead: return nil
+                }
+            }
+            #expect(waits.count >= 1 && waits.dropFirst().reduce(.zero, +) <= .seconds(5), "\(waits)")
+            #expect(try await bench.outcomes(id) == (isInDoubt ? ["resend unknown"] : []) + ["resend accepted"])
+            #expect(provider.seen.taken[id] == 1)
+        }
+    }
+
     @Test func `nothing that a provider lost is lost, whatever goes wrong`() async throws {
         try await withMail { bench in
             let chance = Mutex(SeededRandom(3))

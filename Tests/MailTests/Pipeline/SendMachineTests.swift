@@ -65,7 +65,8 @@ import Testing
                 let step: SendMachine.Step
                 if random.below(6) == 0 {
                     step = machine.notCalled(
-                        CallRefusal(provider: "p", why: [.open, .pace, .ramping][random.below(3)]))
+                        CallRefusal(
+                            provider: "p", why: [.open, .pace, .ramping][random.below(3)], wait: .seconds(1)))
                 } else {
                     let answer = provider.answer(random.below(10), age: age)
                     if case .unknown = answer { wasUnknown = true }

@@ -9,8 +9,9 @@ language sql volatile as $$
 $$;
 
 -- accepted counts even when it comes late, or from a worker whose lease is over; gone: the device is gone; refused: a retry does not help;
--- throttled, failed: nothing was sent; unknown: it may have been sent. Alarms are tried as long as they are useful, a day by default; other
--- notices eight times, but by SMS or voice never again when the first may have arrived.
+-- throttled, failed: nothing was sent; unknown: it may have been sent; not_called: the provider is not called now, so there was no try, and the
+-- next comes after the pause that the worker was told. Alarms are tried as long as they are useful, a day by default; other notices eight
+-- times, but by SMS or voice never again when the first may have arrived.
 create or replace function millrace.notice_record(the_holder bigint, results jsonb) returns int
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -24,6 +25,14 @@ begin
     loop
         select * into one from millrace.notice n where n.id = x.id for update;
         continue when not found;
+        if x.outcome = 'not_called' then
+            update millrace.notice n
+               set status = 'pending', holder = null, attempts = n.attempts - 1, provider = x.provider, error = left(x.error, 500), error_class = x.class,
+                   wait_until = t + make_interval(secs => least(greatest(coalesce(x.wait, 1), 0.1), 60))
+             where n.id = x.id and n.status = 'attempting' and n.holder = the_holder;
+            recorded := recorded + 1;
+            continue;
+        end if;
         insert into millrace.notice_attempt (notice, n, provider, outcome, error, code, at, ms)
         values (x.id, x.attempt, x.provider, x.outcome, left(x.error, 500), left(x.code, 100), t, x.ms);
         recorded := recorded + 1;

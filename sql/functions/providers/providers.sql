@@ -26,7 +26,8 @@ begin
 end $$;
 
 -- Takes what a worker has seen since the last call, and returns what it needs to know. settings: quorum, probes, window_s, open_s,
--- longest_s, ramp_s.
+-- longest_s, ramp_s. A probe's lease is held by reporting it in `held`. One in `idle` waits for a caller that is late: it stays with its
+-- worker until the callers of another ask for a place and there is none.
 create or replace function millrace.provider_flush(the_member bigint, the_name text, entries jsonb, settings jsonb, since timestamptz)
 returns table (
     provider text, class text, state text, generation bigint, reason text, until_s float8, ramp_s float8, leases bigint[],
@@ -46,12 +47,13 @@ declare
     calling int;
     passed int;
     failed_probe boolean;
+    goes_on boolean;
 begin
     for e in
         select x.*
           from jsonb_to_recordset(entries) as x (provider text, class text, generation bigint, ok int, failed int, throttled int, slow int,
                unknown int, latencies int[], asked int, vote text, why text, authoritative boolean, hold_s float8, wants boolean, recovered boolean,
-               results jsonb, held bigint[], rate float8, blocked_s float8, quota_used bigint, quota_limit bigint, quota_resets_s float8)
+               results jsonb, held bigint[], idle bigint[], rate float8, blocked_s float8, quota_used bigint, quota_limit bigint, quota_resets_s float8)
          order by x.provider, x.class
     loop
         insert into millrace.provider_seen as s (provider, class, member, name, generation, ok, failed, throttled, slow, unknown, latencies, vote,
@@ -94,12 +96,14 @@ begin
         end if;
 
         continue when not (e.held <> '{}' or e.vote is not null or e.wants or e.recovered or e.results <> '[]'
+            or exists (select from millrace.provider_lease l where l.lease = any (e.idle) and l.until > t)
             or (c.state = 'ramping' and c.ramp_from + make_interval(secs => (settings ->> 'ramp_s')::float8) <= t)
             or (c.forced_by is not null and c.until <= t));
 
         select p.* into strict c from millrace.provider_circuit p where p.provider = e.provider and p.class = e.class for update;
         -- After that lock, like every statement that takes leases away.
-        update millrace.provider_lease l set until = t + interval '5 s' where l.lease = any (e.held) and l.member = the_member;
+        update millrace.provider_lease l set until = case when l.lease = any (e.held) then t + interval '5 s' else t end
+         where l.lease = any (e.held || e.idle) and l.member = the_member;
         if c.forced_by is not null and c.until <= t then
             c := millrace.provider_turn(c, 'closed', 'the time for which it was forced is over', 'millrace', the_streak => 0);
         end if;
@@ -108,6 +112,7 @@ begin
         end if;
 
         failed_probe := false;
+        goes_on := e.wants;
         for r in select x.* from jsonb_to_recordset(e.results) as x (lease bigint, passed boolean) loop
             delete from millrace.provider_lease l where l.lease = r.lease and l.member = the_member and l.generation = c.generation;
             if found and c.state = 'probing' then
@@ -115,6 +120,7 @@ begin
                     update millrace.provider_circuit p set probes_passed = p.probes_passed + 1
                      where p.provider = c.provider and p.class = c.class returning p.probes_passed into passed;
                     c.probes_passed := passed;
+                    goes_on := true;                      -- its worker makes the next one, too: it may be the only one that calls
                 end if;
                 failed_probe := failed_probe or r.passed is false;
             end if;
@@ -147,15 +153,23 @@ begin
         if e.wants and c.state = 'open' and c.until <= t then
             c := millrace.provider_turn(c, 'probing', 'the time is over', the_name);
         end if;
-        if e.wants and c.state = 'probing' then
-            -- A worker that was lost does not renew its own, and the place is free.
-            delete from millrace.provider_lease l where l.provider = c.provider and l.class = c.class and l.until <= t;
-            if (select count(*) from millrace.provider_lease l where l.provider = c.provider and l.class = c.class) + c.probes_passed < max_probes
-                and not exists (select from millrace.provider_lease l where l.provider = c.provider and l.class = c.class and l.member = the_member)
-            then
-                insert into millrace.provider_lease (provider, class, generation, member, until)
-                values (c.provider, c.class, c.generation, the_member, t + interval '5 s');
+        if goes_on and c.state = 'probing' then
+            -- Of a time in which this worker had lost the database.
+            delete from millrace.provider_lease l
+             where l.provider = c.provider and l.class = c.class and l.member = the_member and l.until <= t and l.lease <> all (e.held || e.idle);
+        end if;
+        if goes_on and c.state = 'probing'
+            and not exists (select from millrace.provider_lease l where l.provider = c.provider and l.class = c.class and l.member = the_member)
+        then
+            -- A worker that was lost does not renew its own, and an idle one is lent on.
+            if (select count(*) from millrace.provider_lease l where l.provider = c.provider and l.class = c.class) + c.probes_passed >= max_probes then
+                delete from millrace.provider_lease l
+                 where l.lease = (select x.lease from millrace.provider_lease x
+                                   where x.provider = c.provider and x.class = c.class and x.until <= t order by x.until, x.lease limit 1);
             end if;
+            insert into millrace.provider_lease (provider, class, generation, member, until)
+            select c.provider, c.class, c.generation, the_member, t + interval '5 s'
+             where (select count(*) from millrace.provider_lease l where l.provider = c.provider and l.class = c.class) + c.probes_passed < max_probes;
         end if;
     end loop;
 
@@ -191,7 +205,7 @@ declare
     t timestamptz := millrace.now();
 begin
     delete from millrace.provider_seen s where s.seen_at < t - interval '10 minutes';
-    delete from millrace.provider_lease l where l.until < t - interval '1 minute';
+    delete from millrace.provider_lease l where l.until < t - interval '1 hour';
     delete from millrace.provider_event v
      where ctid = any (array(select v.ctid from millrace.provider_event v where v.at < t - interval '90 days' order by v.id limit 1000));
     delete from millrace.provider_circuit c

@@ -201,7 +201,8 @@ begin
     return null;
 end $$;
 
--- The outcome of a handshake: allowed, refused, retry after this long (null: no more), or passed (see above; after an hour, refused).
+-- The outcome of a handshake: allowed, refused, retry after this long (null: no more), later (it was not asked, and is no try), or passed (see
+-- above; after an hour, refused).
 create or replace function millrace.webhook_consent(the_webhook uuid, outcome text, the_origin text, the_rate int, why text, hold float8) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -216,6 +217,11 @@ begin
         end if;
         perform millrace.webhook_disable(the_webhook, why);
         return why;
+    end if;
+    if outcome = 'later' then
+        update millrace.webhook w set reason = left(why, 500), blocked_until = t + make_interval(secs => hold)
+         where w.id = the_webhook and w.state <> 'disabled';
+        return null;
     end if;
     update millrace.webhook w set passed_since = null where w.id = the_webhook and w.passed_since is not null;
     if outcome = 'allowed' then

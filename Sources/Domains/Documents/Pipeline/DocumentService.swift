@@ -87,6 +87,8 @@ package actor DocumentService {
             case "document.finish": return try await finish(job)
             default: return try await read(job)
             }
+        } catch let refusal as FetchRefusal {
+            return .snooze(for: refusal.wait)
         } catch let failure as DocumentFailure {
             if failure.isCancelled { throw CancellationError() }
             guard job.isLast || !failure.mayGoWell else { return .retry(reason: failure.description) }

@@ -9,9 +9,12 @@ extension MailService {
         package var asked = 0
         package var told = 0
         package var unanswered = 0
+        /// A provider was not called for some of them: after what time they may be asked about.
+        package var wait: Duration?
     }
 
-    /// Asks the providers about messages that they took and that have been silent for longer than `age`.
+    /// Asks the providers about messages that they took and that have been silent for longer than `age`. Those of a provider that is not
+    /// called now keep their place.
     package func reconcile(olderThan age: Duration, page: Int = 100) async throws -> Reconciled {
         let silent = try await table.ask(
             "select message::text, service, provider_message_id from millrace.mail_silent($1, $2)",
@@ -20,9 +23,13 @@ extension MailService {
             (id: try row.string(0), service: row.optionalString(1) ?? "", name: try row.string(2))
         }
         var sum = Reconciled()
-        for one in silent {
-            guard let provider = providers[one.service], provider.capabilities.answersLater else { continue }
-            sum.asked += 1
+        var seen: [String] = []
+        var notCalled: Set<String> = []
+        for one in silent where !notCalled.contains(one.service) {
+            guard let provider = providers[one.service], provider.capabilities.answersLater else {
+                seen.append(one.id)
+                continue
+            }
             let known: String?
             do {
                 known = try await supervisor.read("status:\(provider.name):\(one.name)") { [supervisor, options] in
@@ -30,11 +37,18 @@ extension MailService {
                         try await provider.status(of: one.name, call: call)
                     }
                 }
+            } catch let refusal as CallRefusal {
+                notCalled.insert(one.service)
+                sum.wait = min(sum.wait ?? refusal.wait, refusal.wait)
+                continue
             } catch {
+                seen.append(one.id)
+                sum.asked += 1
                 sum.unanswered += 1
-                if error is CallRefusal { break }  // the next question would be refused as well
                 continue
             }
+            seen.append(one.id)
+            sum.asked += 1
             guard let known else { continue }
             let isNew = try await table.pool.withConnection { connection throws(PostgresError) in
                 try await MailAdmin.event(
@@ -43,7 +57,7 @@ extension MailService {
             }
             if isNew { sum.told += 1 }
         }
-        _ = try await table.run("select millrace.mail_asked($1)", [.texts(silent.map(\.id))])
+        _ = try await table.run("select millrace.mail_asked($1)", [.texts(seen)])
         return sum
     }
 
@@ -74,11 +88,14 @@ extension MailService {
         } catch {
             log.warning("cannot store the templates' default data in the database", [("error", "\(error)")])
         }
+        var next = pause
         while !Task.isCancelled {
-            do { try await Task.sleep(for: pause) } catch { return }
+            do { try await Task.sleep(for: next) } catch { return }
+            next = pause
             do {
                 try await tidy()
                 let sum = try await reconcile(olderThan: age)
+                next = min(pause, max(sum.wait ?? pause, .seconds(1)))
                 if sum.asked > 0 {
                     log.info(
                         "asked providers about silent messages", [("asked", "\(sum.asked)"), ("told", "\(sum.told)")])

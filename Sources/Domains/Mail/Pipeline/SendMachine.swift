@@ -31,8 +31,8 @@ package struct SendMachine: Sendable {
         case resend
         /// Unknown, and a duplicate is not acceptable: a human decides.
         case parked(Fault)
-        /// Not known yet: the request stays as it is.
-        case doubtful(Fault)
+        /// Not known yet: the request stays as it is. `wait`: it was not made now, and may be made after that.
+        case doubtful(Fault, wait: Duration? = nil)
     }
 
     package enum Step: Sendable, Equatable {
@@ -107,7 +107,7 @@ package struct SendMachine: Sendable {
     package mutating func notCalled(_ refusal: CallRefusal) -> Step {
         let resolution: Resolution =
             if isDoubtful {
-                .doubtful(refusal.fault)
+                .doubtful(refusal.fault, wait: refusal.wait)
             } else {
                 switch refusal.why {
                 case .open, .forced, .ramping, .reserve: .elsewhere(refusal.fault)

@@ -68,8 +68,10 @@ extension SendRun {
             }
         } catch {
             // It cannot be asked now: the request stays as it is.
-            let fault = (error as? Fault) ?? (error as? CallRefusal)?.fault ?? Fault(.transient, "\(error)")
-            let doubtful = SendMachine.Step.rest(Array(repeating: .doubtful(fault), count: messages.count))
+            let refusal = error as? CallRefusal
+            let fault = (error as? Fault) ?? refusal?.fault ?? Fault(.transient, "\(error)")
+            let doubtful = SendMachine.Step.rest(
+                Array(repeating: .doubtful(fault, wait: refusal?.wait), count: messages.count))
             return try await rest(doubtful, answers, request, messages, by: provider, machine, took: took, tried: tried)
         }
         try await rest(
@@ -121,11 +123,11 @@ extension SendRun {
                 status = "parked"
                 requestEnd = .parked
                 end(message.id, .done)
-            case .doubtful(let fault):
+            case .doubtful(let fault, let wait):
                 status = "unknown"
                 requestEnd = .open
                 let pause = min(max(fault.wait ?? .zero, request.age / 4, .seconds(2)), .seconds(600))
-                end(message.id, .later(pause))
+                end(message.id, .later(wait.map { min(max($0, .milliseconds(100)), .seconds(60)) } ?? pause))
             }
             if let answer = answers.indices.contains(index) ? answers[index] : Self.told(what) {
                 entries.append(MailStore.Entry(id: message.id, answer: answer, status: status))

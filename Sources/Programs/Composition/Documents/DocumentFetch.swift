@@ -33,6 +33,8 @@ package struct DocumentFetch: Sendable {
                     return try await store.put(BodyPieces(body: body), limit: most)
                 }
             }
+        } catch let refusal as CallRefusal {
+            throw FetchRefusal(wait: refusal.pause())
         } catch let error as TransferError {
             switch error.kind {
             case .tooLarge: throw BlobError.tooLarge(limit: most)

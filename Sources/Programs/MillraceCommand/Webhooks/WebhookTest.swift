@@ -41,7 +41,8 @@ extension Command {
         if address.handshake {
             switch await caller.ask(id, at: address.url) {
             case .allowed(let rate): consent = rate.map { "given, for \($0) requests a minute" } ?? "given, at any rate"
-            case .refused(let why), .retry(let why, _), .passed(let why): consent = "not given: \(why)"
+            case .refused(let why), .retry(let why, _), .later(let why, _), .passed(let why):
+                consent = "not given: \(why)"
             }
         }
         var event = CloudEvent(

@@ -111,7 +111,7 @@ struct SupervisorMember: Sendable {
         } catch {
             // A loop must not spin on a door that is shut; the provider counts what counts.
             if let refusal = error as? Supervision.CallRefusal {
-                try? await Task.sleep(for: min(refusal.wait ?? .milliseconds(20), .milliseconds(20)))
+                try? await Task.sleep(for: min(refusal.wait, .milliseconds(20)))
             }
         }
     }
