@@ -35,6 +35,6 @@ enum LoadVerbs {
         .loadUpgrade,
         .loadSupervisor, .loadMail,
         .loadQuests, .loadPeople, .loadGatewayStreams, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
-        .loadStalls, .loadRehearse, .loadChat, .loadAI,
+        .loadStalls, .loadRehearse, .loadChat, .loadAI, .loadRecovery,
     ]
 }

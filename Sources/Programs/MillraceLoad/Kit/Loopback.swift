@@ -108,9 +108,9 @@ enum Loopback {
         }
     }
 
-    static func answer(_ client: Int32, _ status: String, _ body: String) {
+    static func answer(_ client: Int32, _ status: String, _ body: String, type: String = "application/json") {
         let text =
-            "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+            "HTTP/1.1 \(status)\r\nContent-Type: \(type)\r\nContent-Length: \(body.utf8.count)\r\n"
             + "Connection: close\r\n\r\n\(body)"
         let bytes = Array(text.utf8)
         _ = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))

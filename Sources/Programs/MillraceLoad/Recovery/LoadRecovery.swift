@@ -1,0 +1,209 @@
+import MillraceCommand
+import Postgres
+import Queues
+
+extension Command {
+    static let loadRecovery = Command(
+        ["load", "recovery"],
+        summary: "Show how soon each room gets through again after its provider was down",
+        discussion: """
+            Starts a worker and, on loopback, the providers of mail, notices (SMS), AI and webhooks. Each outage is \
+            tried with one caller in each room and with a thousand; the providers answer 503 meanwhile. Once more, with \
+            one mail, they take requests and answer nothing, so the mail is in doubt. Measured are the time from the end of the outage to the \
+            first success, and from the caller's next try, which is when it was told to come back; the calls made \
+            meanwhile; and the tries used up, of which a refusal must use none. A provider that has failed three times is \
+            not called for --open, and twice as long each further time. A lone webhook comes back when its schedule \
+            says, which is after five minutes the third time.
+            """,
+        flags: [
+            .repeated(
+                "outage", "SECONDS", .integer(1...3600), environment: .none,
+                help: "How long the providers are down; may be given several times. [default: 5, 25 and 120]"),
+            .single(
+                "callers", "N", .integer(2...100_000), environment: .none, fallback: "1000",
+                help: "How many callers each room has, beside one."),
+            .single(
+                "open", "SECONDS", .integer(1...300), environment: .none, fallback: "5",
+                help: "How long a provider is not called."),
+            .toggle("quick", environment: .none, help: "Outages of 1 and 3 seconds, with one caller and with 50."),
+            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+        ],
+        examples: [
+            Example("millrace load recovery", "all of it, about twenty minutes"),
+            Example("millrace load recovery --quick", "less than two minutes"),
+        ]
+    ) { invocation in
+        do {
+            return try await RecoveryScenario(invocation: invocation).run()
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+}
+
+struct RecoveryScenario: Sendable {
+    let invocation: Invocation
+
+    /// What one room did in one outage.
+    private struct Outcome: Sendable {
+        var room: RecoveryServer.Room
+        var seconds: Int
+        var callers: Int
+        var fromBack = Double.infinity
+        var fromNextTry = Double.infinity
+        var seen = RecoveryServer.Seen()
+        var tries = 0
+        var undone = 0
+    }
+
+    private var isQuick: Bool { invocation.parsed.isOn("quick") }
+    private var outages: [Int] {
+        let given = invocation.parsed.integers("outage")
+        return given.isEmpty ? isQuick ? [1, 3] : [5, 25, 120] : given
+    }
+
+    func run() async throws -> ExitCode {
+        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        try await SchemaCheck.check(on: connection)
+        let server = try RecoveryServer()
+        defer { server.stop() }
+        let target =
+            try await connection.query(
+                "select id::text from millrace.webhook_add($1, '{com.example.recovery}', 'binary', null, false)",
+                [.text(server.url + "/hook")]
+            ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
+        try await connection.execute("select millrace.ai_switch('tenant', 'recovery', true)")
+        let workers = try await LoadWorkers.start(
+            1, invocation, arguments: ["--slots", "200"], environment: environment(server), on: connection)
+        var outcomes: [Outcome] = []
+        do {
+            for seconds in outages {
+                for callers in [1, isQuick ? 50 : invocation.parsed.integer("callers") ?? 1000] {
+                    outcomes += try await go(
+                        through: seconds, callers, RecoveryServer.Room.refused, server, target: target, on: connection)
+                }
+                outcomes += try await go(through: seconds, 1, [.doubts], server, target: target, on: connection)
+            }
+            try await workers.stop()
+        } catch {
+            await workers.giveUp()
+            throw error
+        }
+        await connection.close()
+        return invocation.report("recovery", Self.bars(outcomes), figures: figures(outcomes))
+    }
+
+    private func environment(_ server: RecoveryServer) -> [String: String] {
+        [
+            "MILLRACE_BREAKER_OPEN": "\(isQuick ? 1 : invocation.parsed.integer("open") ?? 5)s",
+            "RESEND_API_KEY": "re_load", "RESEND_EMAIL_ENABLED": "true", "RESEND_BASE_URL": server.url,
+            "EMAIL_SERVICE_PROVIDER": "resend", "EMAIL_FROM_ADDRESS": "load@example.net",
+            "MILLRACE_SMS_URL": server.url + "/sms", "MILLRACE_AI_OPENAI_MODEL": "small",
+            "MILLRACE_AI_OPENAI_URL": server.url + "/v1", "MILLRACE_WEBHOOK_ALLOW": server.url,
+            "MILLRACE_EVENT_SOURCE": "load.example",
+        ]
+    }
+
+    /// These rooms at once: each has a provider of its own.
+    private func go(
+        through seconds: Int, _ callers: Int, _ which: [RecoveryServer.Room], _ server: RecoveryServer, target: String,
+        on connection: Connection
+    ) async throws -> [Outcome] {
+        let rooms = which.map { room in
+            RecoveryRoom(
+                room: room, mark: "\(room == .doubts ? "lost" : "down")-\(seconds)-\(callers)",
+                provider: room.provider + (room == .webhooks ? target : ""))
+        }
+        for room in rooms {
+            _ = try await connection.query(
+                "select millrace.provider_force($1, 'auto', 'the next outage')", [.text(room.provider)]
+            ) { _ throws(PostgresError) in true }
+        }
+        server.begin(isSilent: which.contains(.doubts))
+        for room in rooms { try await room.handIn(callers, on: connection) }
+        try await come("every room has called its provider", within: .seconds(60)) {
+            rooms.allSatisfy { server.seen($0.room).requests > 0 }
+        }
+        try await Task.sleep(for: .seconds(seconds))
+        var nextTries: [ContinuousClock.Instant] = []
+        for room in rooms {
+            let wait = try await room.nextTry(on: connection)
+            nextTries.append(ContinuousClock.now + wait)
+        }
+        let back = ContinuousClock.now
+        server.comeBack()
+        try await come("every room gets through", within: .seconds(600), isNeeded: false) {
+            rooms.allSatisfy { server.seen($0.room).firstServed != nil }
+        }
+        try await come("all is done", within: .seconds(callers == 1 ? 30 : 120), isNeeded: false) {
+            for room in rooms {
+                let rest = try await room.rest(on: connection)
+                if rest.open > 0 { return false }
+            }
+            return true
+        }
+        var outcomes: [Outcome] = []
+        for (room, next) in zip(rooms, nextTries) {
+            let rest = try await room.rest(on: connection)
+            var outcome = Outcome(room: room.room, seconds: seconds, callers: callers)
+            outcome.seen = server.seen(room.room)
+            if let first = outcome.seen.firstServed {
+                outcome.fromBack = (first - back) / .seconds(1)
+                outcome.fromNextTry = max(0, (first - max(back, next)) / .seconds(1))
+            }
+            (outcome.undone, outcome.tries) = rest
+            outcomes.append(outcome)
+            invocation.console.note(
+                "\(room.room.rawValue), down \(seconds) s, \(Humane.count(callers, "caller")): back to first success "
+                    + "\(Humane.decimal(outcome.fromBack, places: 1)) s, calls meanwhile \(outcome.seen.whileDown), "
+                    + "tries used up \(outcome.tries)")
+        }
+        return outcomes
+    }
+
+    private func come(
+        _ what: String, within limit: Duration, isNeeded: Bool = true, _ condition: () async throws -> Bool
+    ) async throws {
+        let deadline = ContinuousClock.now + limit
+        while try await !condition() {
+            guard ContinuousClock.now < deadline else {
+                if isNeeded { throw Failure("this did not come about: \(what)") }
+                return
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private static func bars(_ outcomes: [Outcome]) -> [Bar] {
+        var bars = outcomes.map { one in
+            Bar.atMost(
+                "\(one.room.rawValue), down \(one.seconds) s, \(Humane.count(one.callers, "caller")): first success after its next try",
+                5, measured: one.fromNextTry, unit: "s")
+        }
+        let used = outcomes.map { max(0, $0.tries - $0.seen.carried) }.reduce(0, +)
+        bars.append(.atMost("tries used up without a call", 0, measured: Double(used), unit: "tries"))
+        bars.append(
+            .atMost(
+                "not done two minutes after the end of the outage", 0,
+                measured: Double(outcomes.map(\.undone).reduce(0, +)), unit: ""))
+        return bars
+    }
+
+    private func figures(_ outcomes: [Outcome]) -> [(String, JSONValue)] {
+        [
+            ("open_seconds", .int(isQuick ? 1 : invocation.parsed.integer("open") ?? 5)),
+            (
+                "outages",
+                .array(
+                    outcomes.map { one in
+                        [
+                            "room": .string(one.room.rawValue), "down_s": .int(one.seconds),
+                            "callers": .int(one.callers), "from_back_s": .double(one.fromBack),
+                            "from_next_try_s": .double(one.fromNextTry), "calls_while_down": .int(one.seen.whileDown),
+                            "requests": .int(one.seen.requests), "tries": .int(one.tries), "undone": .int(one.undone),
+                        ]
+                    })
+            ),
+        ]
+    }
+}
