@@ -15,10 +15,11 @@ import Testing
                     "enqueue", "practice.steps", "{\"steps\": 7, \"ms\": 1}", "--wait", "--timeout", "30s",
                     "--database-url", url)
                 #expect(awaited.code == .done, "\(awaited.errors)")
-                let lines = awaited.output.split(separator: "\n").map(String.init)
-                #expect(lines.count == 3 && lines[1].contains("succeeded"))
-                #expect(try JSONValue.read(lines[2])["sum"]?.integer == 28)
-                let id = lines[0]
+                let id = String(awaited.output.dropLast())
+                #expect(Int(id) != nil && awaited.output.hasSuffix("\n"), "the id alone: \(awaited.output)")
+                let told = awaited.errors.split(separator: "\n").map(String.init)
+                #expect(told.count == 2 && told[0].contains("succeeded"), "\(told)")
+                #expect(try told.last.map { try JSONValue.read($0) }?["sum"]?.integer == 28)
                 let shown = await millrace("jobs", "show", id, "--database-url", url).output
                 for part in [
                     "progress      100 %, done", "result\n", "\"sum\": 28", "steps\n  step-1  attempt 1",
@@ -41,7 +42,7 @@ import Testing
                 #expect(try JSONValue.read(waited.output)["job"]?["result"]?["sum"]?.integer == 1)
                 let dead = await millrace(
                     "enqueue", "practice.steps", "{\"steps\": 0}", "--wait", "--database-url", url)
-                #expect(dead.code == .jobDied && dead.output.contains("steps must be 1 to 1000"))
+                #expect(dead.code == .jobDied && dead.errors.contains("steps must be 1 to 1000"))
             }
         }
     }

@@ -43,7 +43,7 @@ import Workers
         }
     }
 
-    @Test func `a caller waits for a result, and gets it on standard output`() async throws {
+    @Test func `a caller waits for a result, and is told it`() async throws {
         try await withDatabase { database in
             let worker = try await MillraceProcess.worker("one", database: database.url)
             let caller = try MillraceProcess(

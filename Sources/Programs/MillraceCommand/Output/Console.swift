@@ -73,7 +73,7 @@ package struct Console: Sendable {
     // MARK: all else
 
     /// Prints what is being done; silent with `--quiet`.
-    package func note(_ text: String) { tell(text, .plain, from: .normal) }
+    package func note(_ text: String, _ style: Style = .plain) { tell(text, style, from: .normal) }
 
     /// More of it, with `--verbose`.
     package func detail(_ text: String) { tell(text, .dim, from: .verbose) }

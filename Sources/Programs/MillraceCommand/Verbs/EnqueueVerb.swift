@@ -9,9 +9,10 @@ extension Command {
         ["enqueue"],
         summary: "Enqueue a job, or a file of jobs",
         discussion: """
-            The arguments are JSON: a text, @file, or - for standard input; without them {}. The job's id is printed. With \
-            --wait the job is followed to its end, and its result printed, if it has one: exit 0 when it succeeded, 8 when \
-            it died or was cancelled, 7 when --timeout passed first. --batch reads JSON lines, each an object with the names of the SQL function \
+            The arguments are JSON: a text, @file, or - for standard input; without them {}. The job's id is printed, and \
+            nothing else on standard output. With --wait the job is followed to its end; how it ended and its result are \
+            told on standard error, and with --json they are part of the answer: exit 0 when it succeeded, 8 when it \
+            died or was cancelled, 7 when --timeout passed first. --batch reads JSON lines, each an object with the names of the SQL function \
             millrace.enqueue (kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts, \
             tags, metadata, options), and enqueues all of them or none.
             """,
@@ -216,9 +217,10 @@ extension Invocation {
             switch ending {
             case .ended(let job), .timedOut(let job?):
                 answer.append(.init(key: "job", value: job.json))
+                // Standard output is the id alone, so that a script can keep it in a variable.
                 console.show(.object(answer)) {
-                    if job.state.isFinal { console.print(job.ending, job.style) }
-                    if let result = job.result { console.print(JSONValue(raw: result).compact) }
+                    if job.state.isFinal { console.note(job.ending, job.style) }
+                    if let result = job.result { console.note(JSONValue(raw: result).compact) }
                 }
                 if !job.state.isFinal { throw Self.gaveUp(job.id, job) }
                 return ExitCode(awaiting: job.state)

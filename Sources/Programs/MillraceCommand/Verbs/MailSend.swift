@@ -9,8 +9,8 @@ extension Command {
         discussion: """
             Takes the words of the message (--subject, and --text, --html or both as files; - is standard input), or a \
             template and its data. Prints the message's id. With --wait it ends when a provider has taken the message, \
-            or when it was delivered: exit 0, 8 when it failed, 4 when the address is suppressed, 7 when --timeout is \
-            over.
+            or when it was delivered, and tells the status on standard error: exit 0, 8 when it failed, 4 when the \
+            address is suppressed, 7 when --timeout is over.
             """,
         arguments: [Argument("to", .many, help: "the recipients, as local@host or 'Name <local@host>'")],
         flags: [
@@ -172,8 +172,8 @@ extension Invocation {
         }
         let error = try await withSchema { try await MailAdmin.error(id, on: $0) }
         console.show(["id": .string(id), "status": .string(status), "error": JSONValue(error)]) {
-            console.print("\(id)  \(status)")
-            if let error { console.note(error) }
+            console.print(id)  // alone, as without --wait
+            console.note(status + (error.map { ": \($0)" } ?? ""))
         }
         return MailStatus.exitCode(status, waitingFor: goal)
     }
