@@ -208,7 +208,7 @@ extension Context {
         do {
             if let undo { throw UndoNotReached(step: undo.step, why: "step \(step) before it is not on record") }
             guard let value = try await abilities.wait(self, try request()) else {
-                markWaiting()
+                markWaiting(at: step)
                 throw RunHasEnded(step: step)
             }
             withSteps { $0.settle(step, value) }

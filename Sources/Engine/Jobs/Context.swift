@@ -46,7 +46,7 @@ public final class Context: Sendable {
         var steps = RecordedSteps()
         var result: [UInt8]?
         var reports = false
-        var waits = false
+        var waitsAt: String?
         var undone = false
         var calls: Int64 = 0
     }
@@ -78,12 +78,25 @@ public final class Context: Sendable {
     }
 
     /// The database has recorded this run's end: the job waits.
-    package var isWaiting: Bool {
-        state.withLock { $0.waits }
+    package var isWaiting: Bool { waitsAt != nil }
+
+    private var waitsAt: String? {
+        state.withLock { $0.waitsAt }
     }
 
-    func markWaiting() {
-        state.withLock { $0.waits = true }
+    func markWaiting(at step: String) {
+        state.withLock { $0.waitsAt = step }
+    }
+
+    /// What middleware gets of a handler: a wait is one way to end a run and no error, whatever the handler has made of it.
+    package nonisolated(nonsending) func end(of handler: () async throws -> Verdict) async throws -> Verdict {
+        do {
+            let verdict = try await handler()
+            return waitsAt.map { .waiting(step: $0) } ?? verdict
+        } catch {
+            guard let step = waitsAt else { throw error }
+            return .waiting(step: step)
+        }
     }
 
     /// This run has undone what it was for.

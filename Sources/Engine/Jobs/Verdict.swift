@@ -11,6 +11,9 @@ public enum Verdict: Sendable, Equatable {
     case snooze(for: Duration)
     /// It can never succeed: the job is dead, with this reason.
     case discard(String)
+    /// The run has ended at this step, and its job waits there; a later run goes on. Middleware gets it. Handlers do not return it: they
+    /// let ``RunHasEnded`` pass.
+    case waiting(step: String)
 }
 
 /// Whether trying again can help.

@@ -9,6 +9,8 @@ extension JobWorker {
         package var database: ConnectionOptions
         /// Where LISTEN and session locks work, when `database` is a transaction pooler.
         package var direct: ConnectionOptions?
+        /// Leaves its connections there, and takes those of the last worker; nil: it opens and closes its own.
+        package var kept: KeptConnections?
         /// What other rooms of the process hear by, too; the worker hosts it. It leads to where `direct` does.
         package var hearing: NotificationHub?
         /// None: every queue. A number bounds how many of a queue's jobs run here at once.

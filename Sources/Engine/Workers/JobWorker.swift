@@ -101,7 +101,7 @@ package final class JobWorker: Sendable {
     private func close() async -> Report {
         let unrecorded = shared.state.unrecorded
         await sessions.close()
-        await shared.links.close()
+        if let kept = shared.options.kept { await kept.keep(shared.links) } else { await shared.links.close() }
         await reports.pool.close()
         return shared.hasStopped(unrecorded: unrecorded)
     }

@@ -61,7 +61,7 @@ final class WorkerShared: Sendable {
         outage = Outage(log: self.log)
         limitedLog = LogLimiter(log: self.log)
         hub = options.hearing ?? NotificationHub(options.direct ?? options.database)
-        links = WorkerLinks(options, hub: hub, outage: outage)
+        links = options.kept?.take() ?? WorkerLinks(options, hub: hub, outage: outage)
         sleepLock = QueueSleepLock(link: links.sleepLock, wakeups: wakeups, poll: options.poll, log: self.log)
         catalog = WorkCatalog(options, links.house, state, sleepLock, wakeups)
     }
@@ -169,5 +169,33 @@ final class WorkerLinks: Sendable {
 
     func close() async {
         for link in [claim, flush, beat, read, contents, house, sweep, listen, clock] { await link.close() }
+    }
+}
+
+/// The connections that a worker leaves to the next one of its process, with what their sessions have planned: opening them takes many times
+/// as long as a short drain. Of one database, and of workers with the same options.
+package final class KeptConnections: Sendable {
+    private let links = Mutex<WorkerLinks?>(nil)
+
+    package init() {}
+
+    /// One worker has them at a time; another that runs meanwhile opens its own.
+    func take() -> WorkerLinks? {
+        links.withLock { links in
+            defer { links = nil }
+            return links
+        }
+    }
+
+    func keep(_ others: WorkerLinks) async {
+        let old = links.withLock { links in
+            defer { links = others }
+            return links
+        }
+        await old?.close()
+    }
+
+    package func close() async {
+        await take()?.close()
     }
 }

@@ -32,6 +32,8 @@ public struct TestBench: Sendable {
 
     private let worker: Worker
     private let client: Client
+    /// A drain costs milliseconds where it finds its connections open.
+    private let kept = KeptConnections()
 
     /// A bench for the handlers of one worker, which should not run elsewhere.
     public init(worker: Worker, database: Database) throws(QueueError) {
@@ -54,9 +56,10 @@ public struct TestBench: Sendable {
         }
     }
 
-    /// Runs one job through its handler and all middleware, in this process and without a database. Errors are thrown unchanged.
+    /// Runs one job through its handler and all middleware, in this process and without a database. Errors are thrown unchanged. Where
+    /// the run waits for what the notes do not hold, the verdict is `waiting`.
     /// - Parameter notes: Records what the run leaves, and holds what earlier runs have left: with the same notes a second run
-    ///   skips the steps of the first.
+    ///   skips the steps of the first. Also holds the signals, answers and ends of jobs that the run waits for.
     public func run<Work: Job>(
         _ job: Work, attempt: Int = 1, tenant: String? = nil, notes: RunNotes = RunNotes()
     ) async throws -> Verdict {
@@ -111,7 +114,7 @@ public struct TestBench: Sendable {
             crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil,
             abilities: notes.abilities)
         let args = Array(try JSONEncoder().encode(job))
-        var step: @Sendable () async throws -> Verdict = { try await body(args, context) }
+        var step: @Sendable () async throws -> Verdict = { try await context.end { try await body(args, context) } }
         for layer in worker.layers.reversed() {
             let inner = step
             step = { try await layer(context, inner) }
@@ -120,10 +123,10 @@ public struct TestBench: Sendable {
         return try await step()
     }
 
-    /// Works through everything that waits or is due, with the worker's own handlers and schedules, and returns when nothing is
-    /// left. Jobs of kinds without a handler stay.
+    /// Works through everything that waits or is due, with the worker's own handlers and schedules, delivers signals, answers and the
+    /// ends of jobs to the jobs that wait for them, and returns when nothing is left. Jobs of kinds without a handler stay.
     public func drain(timeout: Duration = .seconds(30)) async throws(QueueError) -> WorkReport {
-        let engine = try worker.makeEngine(quiet: true)
+        let engine = try worker.makeEngine(quiet: true, kept: kept)
         // Before the first look, which would see nothing to do.
         for schedule in worker.schedules { try await client.schedule(schedule) }
         let running = Task { try await engine.run() }  // awaited below: the drain ends with it
@@ -131,15 +134,20 @@ public struct TestBench: Sendable {
         var late = false
         do throws(QueueError) {
             var settled = 0
+            var pause = Duration.milliseconds(1)
             while settled < 2, !late {
                 let left = try await client.using { connection throws(PostgresError) in
+                    // The engine looks once a second at the ends that nobody was told of.
+                    try await Queue.checkFlows(on: connection)
+                    while try await Queue.advanceFlows(on: connection) {}
                     let wait = try await Queue.scheduleWait(on: connection)
                     let due = wait.nextAt.map { $0 <= wait.now } ?? false
                     return try await Queue.outstanding(on: connection, kinds: engine.kindNames) + (due ? 1 : 0)
                 }
                 settled = left == 0 ? settled + 1 : 0
                 late = ContinuousClock.now > deadline
-                try? await Task.sleep(for: .milliseconds(20))
+                try? await Task.sleep(for: pause)
+                pause = settled > 0 ? .milliseconds(1) : min(pause * 2, .milliseconds(16))
             }
         } catch {
             engine.drain()
@@ -193,6 +201,7 @@ public struct TestBench: Sendable {
 
     /// Closes the bench's connections.
     public func close() async {
+        await kept.close()
         await client.close()
     }
 }

@@ -195,10 +195,11 @@ public final class Worker: Sendable {
         engine?.drain()
     }
 
-    func makeEngine(quiet: Bool = false) throws(QueueError) -> Workers.JobWorker {
+    func makeEngine(quiet: Bool = false, kept: KeptConnections? = nil) throws(QueueError) -> Workers.JobWorker {
         let (location, direct) = try database.options()
         var options = Workers.JobWorker.Options(database: location)
         options.direct = direct
+        options.kept = kept
         options.keys = try keys.ring()
         if !quiet { options.service = ServiceSocket(environment: ProcessInfo.processInfo.environment) }
         options.slots = slots

@@ -96,7 +96,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as 
       from (select millrace.queue_ids(the_queue) as ids) q where q.ids <> '{}'
 $$;
 
--- How much work a drain of these kinds still has: jobs that are ready, held, or due by now.
+-- How much work a drain of these kinds still has: jobs that are ready, held, or due by now, and what jobs that wait have yet to be told.
 create or replace function millrace.outstanding(the_kinds text[] default null) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     with known as materialized (select k.id from millrace.kind k where the_kinds is null or k.name = any (the_kinds))
@@ -104,6 +104,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
          + (select count(*) from (select from millrace.parked p where p.kind in (select id from known) limit 1000) p)
          + (select count(*) from (select from millrace.timer t where t.due <= millrace.now() and t.kind in (select id from known) limit 1000) d)
          + (select coalesce(sum(l.n), 0) from millrace.lease l)
+         + exists (select from millrace.signal s where s.state = 0)::int + exists (select from millrace.wait w where w.look_at is not null)::int
+         + exists (select from millrace.ending)::int + exists (select from millrace.blocked b where b.fresh)::int
 $$;
 
 -- Jobs that wait for the holder of their unique key, or for other jobs of their flow.

@@ -57,6 +57,9 @@ package struct OutcomeMapper: Sendable {
             return reason == .requested ? ended(.cancelled) : ended(.snoozed, wait: max(.zero, pause))
         case .verdict(.retry(let after, let why)):
             return reason == .requested ? ended(.cancelled) : again(why, after: after)
+        case .verdict(.waiting(let step)):
+            let why = "the run was said to wait at step \(step), and no wait is on record"
+            return reason == .requested ? ended(.cancelled) : again(why, after: nil)
         case .threw(let why, let retry):
             switch reason {
             case .requested: return ended(.cancelled)

@@ -162,7 +162,7 @@ final class Running: Sendable {
         do {
             guard !middleware.isEmpty else { return .verdict(try await body(try opened(run.job, handler), context)) }
             var step: @Sendable () async throws -> Verdict = {
-                try await body(try self.opened(run.job, handler), context)
+                try await context.end { try await body(try self.opened(run.job, handler), context) }
             }
             for layer in middleware.reversed() {
                 let inner = step
