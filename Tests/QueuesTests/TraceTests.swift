@@ -264,4 +264,44 @@ extension Connection {
             #expect(try await connection.value(counts) == "0/0/0/0/0/0")
         }
     }
+
+    @Test func `waiting for a job holds no table while it sleeps, and ends with the job`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let waiting = try await database.connect()
+            let id = try await connection.enqueue()
+            #expect(try await connection.value("select millrace.wait_for(\(id), '0')") == "ready")
+            let pid = try await waiting.int("select pg_backend_pid()")
+            async let ended = {
+                while true {
+                    let state = try await waiting.value("select millrace.wait_for(\(id))")
+                    if state != "ready" { return state }
+                }
+            }()
+            try await eventually("it sleeps, and holds nothing") {
+                try await connection.bool(
+                    """
+                    select exists (select from pg_stat_activity where pid = \(pid) and wait_event = 'PgSleep')
+                       and not exists (select from pg_locks where pid = \(pid) and locktype = 'relation')
+                    """)
+            }
+            try await connection.run("select millrace.cancel(\(id))")
+            #expect(try await ended == "cancelled")
+            #expect(try await connection.value("select millrace.result(\(id))") == nil)
+            for (call, state) in [
+                ("wait_for(4242)", "P0002"), ("result(4242)", "P0002"), ("wait_for(\(id), '6 s')", "22023"),
+                ("wait_for(\(id), '-1 s')", "22023"), ("wait_for(\(id), null)", "22023"),
+            ] {
+                #expect(try await connection.refusal(of: "select millrace.\(call)")?.sqlState == state, "\(call)")
+            }
+            // Workers would not see what this transaction has enqueued.
+            try await connection.run("begin; select millrace.enqueue('test')")
+            #expect(try await connection.refusal(of: "select millrace.wait_for(\(id), '1 s')")?.sqlState == "55000")
+            try await connection.run("rollback; begin isolation level repeatable read")
+            #expect(try await connection.refusal(of: "select millrace.wait_for(\(id), '1 s')")?.sqlState == "55000")
+            try await connection.run("rollback")
+            await connection.close()
+            await waiting.close()
+        }
+    }
 }

@@ -9,7 +9,8 @@ import Testing
         let all = try Snippet.all()
         for snippet in all {
             #expect(
-                ["sql", "sh", "swift", "json", "text"].contains(snippet.language), "\(snippet): \(snippet.language)")
+                ["sql", "sh", "swift", "python", "javascript", "json", "text"].contains(snippet.language),
+                "\(snippet): \(snippet.language)")
             if snippet.language == "sql" {
                 #expect(snippet.role.map { Reader.names.contains($0[0]) } == true, "\(snippet) names no role")
             }
@@ -33,6 +34,23 @@ import Testing
                 }
             }
             try await worker.stop()
+        }
+    }
+
+    @Test func `the program of the page for Python enqueues, waits for the end, and reads the result`() async throws {
+        try await withDatabase { database in
+            let worker = try await MillraceProcess.worker("one", database: database.url)
+            let program = try #require(Snippet.of("deploy/guides/python.md").first { $0.language == "python" })
+            let file = FileManager.default.temporaryDirectory.appending(path: "jobs-\(UUID().uuidString).py")
+            try program.text.write(to: file, atomically: true, encoding: .utf8)
+            defer { try? FileManager.default.removeItem(at: file) }
+            let outcome = try await Program.run("/usr/bin/python3", [file.path, database.url], errors: true)
+            #expect(
+                outcome.lines == [
+                    #"succeeded {"ran": [1, 2, 3], "sum": 6, "steps": 3}"#, "not_found - there is no job 4242",
+                ], "\(outcome.text)")
+            worker.signal(SIGTERM)
+            #expect(try await worker.ended() == 0)
         }
     }
 

@@ -105,6 +105,48 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select r.value from millrace.result r where r.job = the_job
 $$;
 
+-- The result of a job that the caller may see; null: it has none, or none yet.
+create or replace function millrace.result(id bigint, caller millrace.caller_name default current_user) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform millrace.must_see(result.id, caller => result.caller);
+    return millrace.result_of(result.id);
+end $$;
+
+-- Waits until a job has ended, at most for 5 seconds, and returns the state that it has then. The caller's statement keeps its snapshot
+-- meanwhile, and old row versions with it, so a call is short and a longer wait is several calls. It holds no lock while it sleeps: each look
+-- is undone, and with it go the locks on the tables that it read.
+create or replace function millrace.wait_for(id bigint, within interval default '5 s', caller millrace.caller_name default current_user) returns text
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off as $$
+declare
+    pause float8 := 0.01;
+    over timestamptz := clock_timestamp() + wait_for.within;
+    the_state text;
+begin
+    if wait_for.within is null or wait_for.within not between interval '0' and interval '5 seconds' then
+        perform millrace.refuse('one call waits for 0 to 5 seconds', 'within', 'Call it again until the job has ended.');
+    end if;
+    if wait_for.within > interval '0' and (pg_current_xact_id_if_assigned() is not null or current_setting('transaction_isolation') <> 'read committed') then
+        perform millrace.refuse('a transaction that has written, or that keeps to one snapshot, does not wait for a job', 'within',
+            'Commit first: workers see a job after the commit, and others would wait for what this transaction holds.', '55000', 'conflict');
+    end if;
+    loop
+        begin
+            perform millrace.must_see(wait_for.id, caller => wait_for.caller);
+            the_state := (select j.state from millrace.job(wait_for.id, caller => wait_for.caller) j);
+            raise sqlstate 'MR001';                       -- undoes the look; variables stay
+        exception when sqlstate 'MR001' then null;
+        end;
+        exit when the_state in ('succeeded', 'cancelled', 'dead') or clock_timestamp() >= over;
+        perform pg_sleep(least(pause, greatest(0.001, extract(epoch from over - clock_timestamp()))));
+        pause := least(pause * 1.5, 0.25);
+    end loop;
+    return the_state;
+end $$;
+
 -- Which build of its program a worker is, by what it says of its version; null: it does not say.
 create or replace function millrace.build_of(version text) returns text
 language sql immutable as $$ select nullif(substr(version, nullif(position('+' in version), 0) + 1), '') $$;
