@@ -40,6 +40,7 @@ import Testing
             call: "millrace.flow_retry({})"),
         Acting(door: "pause", made: "millrace.queue_id('q')", call: "millrace.pause('q')"),
         Acting(door: "resume", call: "millrace.resume('q')"),
+        Acting(door: "feed_restored", call: "millrace.feed_restored()"),
         Acting(door: "limit_set", call: #"millrace.limit_set('queue', 'q', '{"concurrency": 3}')"#),
         Acting(door: "retention_set", call: "millrace.retention_set('q', 'short')"),
         Acting(door: "queue_remove", made: "millrace.queue_id('empty')", call: "millrace.queue_remove('empty')"),
