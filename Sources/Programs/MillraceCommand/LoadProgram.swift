@@ -7,7 +7,7 @@ package enum LoadProgram {
 
     /// The words that are its own: `load …`, and `help load …`. The shells complete them as well, where it is installed.
     package static func isMeant(by arguments: [String]) -> Bool {
-        let words = positional(arguments)
+        let words = positional(arguments).map { arguments[$0] }
         switch words.first {
         case "load": return true
         case "help": return words.dropFirst().first == "load"
@@ -16,20 +16,45 @@ package enum LoadProgram {
         }
     }
 
-    /// The words that are neither flags nor values of the flags that every command has.
-    private static func positional(_ arguments: [String]) -> [String] {
-        var words: [String] = []
-        var rest = arguments[...]
-        while let word = rest.popFirst() {
-            guard word != "--" else { break }
-            guard word.hasPrefix("-") else {
-                words.append(word)
-                continue
-            }
-            let flag = CommandFlag.global.first { "--\($0.name)" == word }
-            if let flag, case .single = flag.arity { rest = rest.dropFirst() }
+    /// The line as this program's own parser takes it: here `drain` alone means `load drain`, and a line without a command `load`. The verbs of
+    /// `millrace` keep their meaning, because scenarios start them.
+    package static func line(_ arguments: [String], tree: CommandTree) -> [String] {
+        let places = positional(arguments)
+        guard let first = places.first.map({ arguments[$0] }) else {
+            return arguments.contains("--version") ? arguments : ["load"] + arguments
         }
-        return words
+        let second = places.dropFirst().first.map { arguments[$0] }
+        if first == "help" {
+            guard second.map({ isScenario($0, before: nil, tree) }) ?? true else { return arguments }
+            var line = arguments
+            line.insert("load", at: places[0] + 1)
+            return line
+        }
+        return isScenario(first, before: second, tree) ? ["load"] + arguments : arguments
+    }
+
+    /// - Parameter next: the word that follows. `queues` alone is the scenario, and `queues list` is not.
+    private static func isScenario(_ word: String, before next: String?, _ tree: CommandTree) -> Bool {
+        if tree.command(at: [word]) != nil { return false }
+        if tree.command(at: ["load", word]) == nil { return !tree.leadsSomewhere([word]) }
+        return next.map { !tree.leadsSomewhere([word, $0]) } ?? true
+    }
+
+    /// Where the words stand that are neither flags nor values of the flags that every command has.
+    private static func positional(_ arguments: [String]) -> [Int] {
+        var places: [Int] = []
+        var index = 0
+        while index < arguments.count, arguments[index] != "--" {
+            let word = arguments[index]
+            if word.hasPrefix("-") {
+                let flag = CommandFlag.global.first { "--\($0.name)" == word }
+                if let flag, case .single = flag.arity { index += 1 }
+            } else {
+                places.append(index)
+            }
+            index += 1
+        }
+        return places
     }
 
     /// Beside this program, or nowhere.

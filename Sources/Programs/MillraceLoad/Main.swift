@@ -10,6 +10,7 @@ enum Main {
             return try await DescribedWorker.run(from: path)
         }
         CommandProcess.prepare()
-        exit(await CommandProcess.run(Array(CommandLine.arguments.dropFirst()), tree: LoadVerbs.tree))
+        let line = LoadProgram.line(Array(CommandLine.arguments.dropFirst()), tree: LoadVerbs.tree)
+        exit(await CommandProcess.run(line, tree: LoadVerbs.tree))
     }
 }
