@@ -3,7 +3,7 @@ package enum Verbs {
     package static let tree = CommandTree(commands: commands, nouns: nouns)
 
     package static let commands: [Command] = [
-        .migrate,
+        .migrate, .uninstall,
         .dev,
         .worker,
         .console,
