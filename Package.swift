@@ -336,7 +336,7 @@ let package = Package(
             name: "PostgresTests", dependencies: ["Clusters", "Postgres", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ClustersTests", dependencies: ["Clusters", "TestSupport"], swiftSettings: strict),
         .testTarget(
-            name: "TransfersTests", dependencies: ["Fakes", "Transfers", "TestSupport", "Threads"],
+            name: "TransfersTests", dependencies: ["CCurl", "Fakes", "Faults", "Transfers", "TestSupport", "Threads"],
             swiftSettings: strict),
         .testTarget(name: "ChildProtocolTests", dependencies: ["ChildProtocol"], swiftSettings: strict),
         .executableTarget(

@@ -44,6 +44,46 @@ import Testing
         }
     }
 
+    @Test func `a newest build that fails many kinds is named beside a kind that always fails`() async throws {
+        try await withConnection(.movableClock) { connection in
+            try await connection.run(
+                "select millrace.register_kinds(array(select 'k.' || n from generate_series(1, 5) n), array_fill(null::text, array[5]))"
+            )
+            try await connection.open(1, version: "0.1.0+old")
+            try await connection.run("select millrace.test_clock_advance('1 min')")
+            try await connection.open(2, version: "0.1.0+new")
+            for kind in 1...4 {
+                try await connection.tally(session: 1, kind: "k.\(kind)", succeeded: 20, failed: 0)
+                try await connection.tally(session: 2, kind: "k.\(kind)", succeeded: 0, failed: 3)
+            }
+            try await connection.tally(session: 1, kind: "k.5", succeeded: 0, failed: 400)
+            try await connection.tally(session: 2, kind: "k.5", succeeded: 0, failed: 40)
+            #expect(
+                try await connection.troubles()
+                    == ["build default - 12/12 3600", "failing default k.5 440/440 300"])
+        }
+    }
+
+    @Test func `jobs at which workers ended, and the longest runs of a stuck worker, are named up to a bound`()
+        async throws
+    {
+        try await withConnection { connection in
+            try await connection.openSession()
+            let runs = try await [connection.enqueue(), connection.enqueue()]
+            try await connection.claim()
+            let poison = try await connection.enqueue()
+            _ = try await connection.enqueue()
+            let rows = "select concat_ws(' ', trouble, job, kind, queue, worker, crashes) from millrace.run_troubles()"
+            #expect(try await connection.column(rows) == [])
+            try await connection.run(
+                "update millrace.ready set crashes = 2 where job = \(poison); select millrace.beat(1, 'working', 2, 0, 1)"
+            )
+            #expect(
+                try await connection.column(rows)
+                    == ["crashes \(poison) test default 2", "stuck \(runs[0]) test default worker-1"])
+        }
+    }
+
     @Test func `a newest build that fails where the earlier one did not is named, though most runs are well`()
         async throws
     {

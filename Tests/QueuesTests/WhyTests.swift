@@ -31,6 +31,66 @@ import Testing
         }
     }
 
+    @Test func `a job at which workers ended is named before the worker that is missing, with what to do`() async throws
+    {
+        try await withConnection { connection in
+            let id = try await connection.enqueue()
+            try await connection.run("update millrace.ready set crashes = 1")
+            #expect(
+                try await connection.why(id)
+                    == "ended_workers: a worker ended while it held this job; no worker lives")
+            let said = "select millrace.why(\(id))"
+            #expect(try await connection.value("\(said) ->> 'command'") == "millrace jobs show \(id)")
+            #expect(try await connection.value("\(said) ->> 'hint'")?.hasSuffix("millrace jobs cancel \(id)") == true)
+            try await connection.run(
+                """
+                update millrace.ready set crashes = 2;
+                select millrace.session_open(1, 'w', 'h', 1, '0', null, '{}', 10, false)
+                """)
+            #expect(
+                try await connection.why(id)
+                    == "ended_workers: 2 workers ended while they held this job; no living worker knows the kind test")
+            try await connection.run("select millrace.pause('default')")
+            #expect(try await connection.why(id)?.hasPrefix("queue_paused: 2 workers ended while they held") == true)
+            #expect(try await connection.value("\(said) ->> 'command'") == "millrace queues resume default")
+        }
+    }
+
+    @Test func `where no worker lives, the last one and a command that starts it are named`() async throws {
+        try await withConnection { connection in
+            try await connection.openSession()
+            try await connection.run("select millrace.session_close(1)")
+            let id = try await connection.enqueue()
+            let said = "select millrace.why(\(id))"
+            #expect(
+                try await connection.value("\(said) ->> 'hint'")
+                    == "start it again on host, or another worker elsewhere")
+            #expect(try await connection.value("\(said) ->> 'command'") == "systemctl start millrace")
+            #expect(
+                try await connection.value("\(said) #>> '{chain,2}'")?.hasPrefix("the last was worker-1 on host")
+                    == true)
+        }
+    }
+
+    @Test func `a cancelled job whose handler goes on is said to hold its slot`() async throws {
+        try await withConnection(.movableClock) { connection in
+            try await connection.openSession()
+            let id = try await connection.enqueue()
+            try await connection.claim()
+            try await connection.run("select millrace.cancel(\(id)), millrace.beat(1, 'working', 1, 0, 0)")
+            #expect(try await connection.why(id) == nil)
+            try await connection.run("select millrace.test_clock_advance('6 s'), millrace.beat(1, 'working', 1, 0, 0)")
+            #expect(
+                try await connection.why(id)
+                    == "cancel_ignored: it was cancelled 6 s ago, and its handler still runs and holds its slot on worker worker-1 on host"
+            )
+            #expect(
+                try await connection.column(
+                    "select trouble || ' ' || kind || ' ' || worker from millrace.run_troubles()")
+                    == ["cancelled test worker-1"])
+        }
+    }
+
     @Test func `a job in a paused queue, behind others, and before full workers says so`() async throws {
         try await withConnection { connection in
             try await connection.openSession()

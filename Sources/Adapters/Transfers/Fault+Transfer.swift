@@ -15,6 +15,6 @@ extension Fault {
             case .authentication: .authentication
             case .tooLarge, .malformed, .redirect: .transient
             }
-        self.init(kind, code: error.code == 0 ? nil : "curl \(error.code)", error.sentence)
+        self.init(kind, error.sentence)
     }
 }

@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 
 extension TransferError {
-    /// The meaning of libcurl's code. Its own text is left out, because it contains names and addresses.
+    /// The meaning of libcurl's code. What it says of this transfer is left out, because that contains names and addresses.
     init(code: CURLcode, stage: Stage, limit: Limit, systemError: Int32 = 0) {
         let because = systemError == 0 ? "" : ": \(String(cString: strerror(systemError)))"
         let (kind, sentence): (Kind, String) =
@@ -31,7 +31,7 @@ extension TransferError {
             case CURLE_RECV_ERROR: (.dropped, "the connection broke while receiving\(because)")
             case CURLE_SSL_SHUTDOWN_FAILED, CURLE_AGAIN: (.dropped, "the connection broke")
             case CURLE_SEND_FAIL_REWIND: (.dropped, "the connection broke, and the body can not be sent again")
-            default: (.internal, "the transfer failed (libcurl's code \(code.rawValue))")
+            default: (.internal, "the transfer failed: \(String(cString: curl_easy_strerror(code)))")
             }
         self.init(kind, stage, code: Int32(bitPattern: code.rawValue), sentence)
     }

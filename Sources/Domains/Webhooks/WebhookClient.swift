@@ -133,7 +133,7 @@ package struct WebhookClient: Sendable {
                     kind, code: Self.forbidden,
                     error.sentence + "; a host of your own is named in MILLRACE_WEBHOOK_ALLOW of the workers")
             }
-            throw Fault(kind, code: error.code == 0 ? nil : "curl \(error.code)", error.sentence)
+            throw Fault(kind, error.sentence)
         }
     }
 }

@@ -15,6 +15,31 @@ package struct QueueDepth: Sendable {
     package var oldestReadyAt: Date?
     /// How long its oldest ready job has waited, by the database's clock.
     package var oldestAge: Double?
+    /// How many are ready, where counting stopped, as far as it is known.
+    package var estimated: Int?
+}
+
+/// A run or a job that takes a worker's slots or its life, by the rules of `millrace.run_troubles`.
+package struct RunTrouble: Sendable, Equatable {
+    package enum Trouble: String, Sendable {
+        /// Workers ended while they held it.
+        case crashes
+        /// It is among the longest runs of a worker whose handlers ignore their cancellation.
+        case stuck
+        /// It was cancelled, and its handler still runs.
+        case cancelled
+    }
+
+    package var trouble: Trouble
+    package var job: Int64
+    package var kind: String
+    package var queue: String
+    package var worker: String?
+    package var host: String?
+    package var pid: Int?
+    /// Since its claim, or since it was cancelled.
+    package var seconds: Double?
+    package var crashes: Int?
 }
 
 /// A worker as it described itself with its last beat.
@@ -115,6 +140,34 @@ extension Queue {
                 retentionCancelled: try row.string(8), retentionDead: try row.string(9),
                 ready: Int(try row.int(3)), scheduled: Int(try row.int(4)), running: Int(try row.int(5)),
                 oldestReadyAt: try row.optionalDate(6), oldestAge: row.optionalDouble(7).map { max(0, $0) })
+        }
+    }
+
+    /// What the console shows of queues with more ready jobs than are counted: an estimate, or an exact number where that was still counted there.
+    package static func readyEstimates(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [String: Int] {
+        let found = try await connection.query(
+            "select queue, case when ready < cap then ready else estimated end from millrace.queue_overview() where ready < cap or estimated is not null",
+            deadline: deadline
+        ) { row throws(PostgresError) in (try row.string(0), Int(try row.int(1))) }
+        return Dictionary(found) { first, _ in first }
+    }
+
+    package static func runTroubles(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [RunTrouble] {
+        try await connection.query(
+            "select trouble, job, kind, queue, worker, host, pid, seconds, crashes from millrace.run_troubles()",
+            deadline: deadline
+        ) { row throws(PostgresError) in
+            guard let trouble = RunTrouble.Trouble(rawValue: try row.string(0)) else {
+                throw .undecodable(column: 0, expected: "a trouble of a run")
+            }
+            return RunTrouble(
+                trouble: trouble, job: try row.int(1), kind: try row.string(2), queue: try row.string(3),
+                worker: row.optionalString(4), host: row.optionalString(5), pid: try row.optionalInt(6).map { Int($0) },
+                seconds: row.optionalDouble(7), crashes: try row.optionalInt(8).map { Int($0) })
         }
     }
 

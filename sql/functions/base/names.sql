@@ -166,6 +166,17 @@ begin
        from (select distinct name from unnest(the_queues || 'default'::text) name where name is not null order by name) g;
     select array(select k.id from unnest(the_names) with ordinality g(name, n) join millrace.kind k on k.name = g.name and k.line = '' order by g.n) into ids;
     fallback := millrace.queue_id('default');
+    -- A client that names no queue would be refused from now on, so who may enqueue a kind into what was its queue may do so into its new one.
+    insert into millrace.client_grant (role, kind, queue)
+    select c.role, c.kind, q.name
+      from unnest(the_names, the_queues) g(name, queue)
+      join millrace.kind k on k.name = g.name and k.line = ''
+      join millrace.queue q on q.name = g.queue and q.main is null
+      left join millrace.queue o on o.id = k.queue
+      join millrace.client_grant c on c.kind = k.name and c.queue = coalesce(o.name, 'default')
+     where c.queue <> q.name
+     order by c.role, c.kind, q.name
+        on conflict do nothing;
     update millrace.kind k set queue = q.id
       from unnest(the_names, the_queues) g(name, queue)
       join millrace.queue q on q.name = g.queue and q.main is null

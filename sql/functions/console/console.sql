@@ -9,7 +9,9 @@ returns table (queue text, paused_at timestamptz, retention text, ready bigint, 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     the_cap int := greatest(10, 6000 / greatest(1, (select count(*) from millrace.queue q where q.main is null)))::int;
-    rows_ready float8 := (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.ready'::regclass);
+    -- As the planner has it: as many rows a page as analyze last found, and the pages that there are now.
+    rows_ready float8 := (select case when c.reltuples > 0 and c.relpages > 0 then c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::int) end
+                            from pg_class c where c.oid = 'millrace.ready'::regclass);
     common int[];
     shares float4[];
 begin
@@ -18,7 +20,7 @@ begin
     return query
     select d.queue, d.paused_at, d.retention, d.ready, d.scheduled, d.running, d.oldest_ready_at, d.created_at, the_cap,
            case when d.ready >= the_cap then (
-               select greatest(round(sum(rows_ready * f.share))::bigint, d.ready)
+               select case when sum(rows_ready * f.share) > 0 then greatest(round(sum(rows_ready * f.share))::bigint, d.ready) end
                  from unnest(common, shares) f(line, share) join millrace.queue q on q.id = f.line
                  join millrace.queue m on m.id = coalesce(q.main, q.id) where m.name = d.queue) end
       from millrace.depths(the_cap) d;

@@ -67,7 +67,8 @@ end $$;
 -- Kinds that go wrong, by queue. A run counts as failed when it ended in a retry, in death or in a crash; snoozed and cancelled runs do not count.
 --   failing   half or more of the runs failed: of the last 5 minutes, or of the last hour where fewer than 10 ended in those. At least 10.
 --             kind is null where no single kind is to blame, but half or more of all runs of the queue failed.
---   build     half or more of at least 10 runs on the newest build failed, and less than half as many of at least 10 on earlier ones.
+--   build     half or more of at least 10 runs on the newest build failed, and less than half as many of at least 10 on earlier ones. Without a
+--             kind where that is so of a queue's kinds together, whatever else fails there.
 --   retrying  at least 10 jobs wait for another attempt, and fewer succeeded in the last hour.
 -- cap: where counting the retries of a queue and kind stops; all together stop at ten times as many.
 -- One line for each queue and kind, the gravest first in this order: build, failing, retrying. The tallies are read up to 100,000 rows back.
@@ -92,11 +93,17 @@ begin
             select e.queue, e.kind, p.version, sum(e.good + e.bad) as n, sum(e.bad) as bad,
                    row_number() over (partition by e.queue, e.kind order by max(p.started_at) desc) as place
               from ended e join millrace.process p on p.session = e.session group by e.queue, e.kind, p.version
-        ), compared as (
+        ), by_kind as (
             select b.queue, b.kind, max(b.version) filter (where b.place = 1) as build,
                    coalesce(sum(b.n) filter (where b.place = 1), 0) as new_n, coalesce(sum(b.bad) filter (where b.place = 1), 0) as new_bad,
                    coalesce(sum(b.n) filter (where b.place > 1), 0) as old_n, coalesce(sum(b.bad) filter (where b.place > 1), 0) as old_bad
               from builds b group by b.queue, b.kind
+        ), compared as (
+            select k.* from by_kind k
+            union all
+            -- Of all kinds that went well on earlier builds: one that always fails would hide what the newest build does to the others.
+            select k.queue, null, (array_agg(k.build order by k.new_n desc))[1], sum(k.new_n), sum(k.new_bad), sum(k.old_n), sum(k.old_bad)
+              from by_kind k where k.old_n > 0 and k.old_bad * 4 < k.old_n and k.new_n > 0 group by k.queue
         ), waiting as materialized (
             select q.name as queue, r.kind, sum(r.n) as n from millrace.retries(troubles.cap) r join millrace.queue q on q.id = r.queue group by q.name, r.kind
         ), kinds as (
@@ -121,13 +128,14 @@ begin
                        case when f.now then w.bad_now else w.bad end as bad, case when f.now then 300 else 3600 end as span
                   from (select w.good_now + w.bad_now >= least_runs as now) f) s
               left join waiting a on a.queue = w.queue and a.kind = w.kind
-              left join compared c on c.queue = w.queue and c.kind = w.kind
+              left join compared c on c.queue = w.queue and c.kind is not distinct from w.kind
         )
         select g.trouble, g.queue, k.name, case g.trouble when 'build' then g.new_n else g.n end, case g.trouble when 'build' then g.new_bad else g.bad end,
                case g.trouble when 'build' then 3600 else g.span end, g.retrying, case g.trouble when 'build' then g.build end
           from judged g left join millrace.kind k on k.id = g.kind
          where g.trouble is not null
-           and (g.kind is not null or not exists (select from judged o where o.queue = g.queue and o.kind is not null and o.trouble is not null))
+           and (g.kind is not null or not exists (select from judged o where o.queue = g.queue and o.kind is not null and o.trouble is not null
+                                                      and (g.trouble <> 'build' or o.trouble = 'build')))
          order by array_position(array['build', 'failing', 'retrying'], g.trouble), g.bad desc, g.queue, k.name
          limit most
     loop
@@ -191,4 +199,51 @@ begin
             return next;
         end if;
     end if;
+end $$;
+
+-- Runs and jobs that take a worker's slots or its life, the gravest first; kinds are read up to a bound.
+--   crashes    a worker ended while it held this job, and it waits; or two or more did, and it runs again.
+--   stuck      a worker has handlers that ignore their cancellation; its longest runs.
+--   cancelled  it was cancelled more than five seconds ago, and holds its slot. seconds: since then.
+create or replace function millrace.run_troubles(most int default 10)
+returns table (trouble text, job bigint, kind text, queue text, worker text, host text, pid int, seconds float8, crashes int)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    t timestamptz := millrace.now();
+begin
+    return query
+    with crashed as (
+        select h.job, r.crashes::int as crashes, null::bigint as session, null::timestamptz as at
+          from millrace.heads(500) h
+         cross join lateral (select x.crashes from millrace.ready x where x.queue = h.queue and x.lane = h.lane order by x.queue, x.lane, x.seq limit 1) r
+         where r.crashes >= 1
+        union all
+        select u.id, u.crashes::int, l.session, l.at
+          from (select x.* from millrace.lease x order by x.session, x.number limit 500) l cross join lateral unnest(l.ids, l.crashes) u(id, crashes)
+         where l.crashes is not null and u.crashes >= 2 and u.id = any (millrace.why_unended(l.session, l.number, l.at, array[u.id]))
+    ), cancelled as (
+        select c.job, c.session, min(c.at) as at
+          from (select x.* from millrace.cancel x order by x.session, x.seq limit 500) c
+          join millrace.lease l on l.session = c.session and l.number = c.number
+         where c.at < t - interval '5 s' and c.job = any (millrace.why_unended(l.session, l.number, l.at, array[c.job]))
+         group by c.job, c.session
+    ), stuck as (
+        select o.id as job, b.session, o.at
+          from (select x.session, x.stuck from millrace.beat x where x.stuck > 0 order by x.session limit 50) b
+         cross join lateral (
+            select u.id, l.at from (select x.* from millrace.lease x where x.session = b.session order by x.number limit 20) l
+             cross join lateral unnest(millrace.why_unended(l.session, l.number, l.at, l.ids[1:1000])) u(id)
+             where not exists (select from cancelled c where c.job = u.id)
+             order by l.at, u.id limit least(3, b.stuck)) o
+         where not exists (select from cancelled c where c.session = b.session)
+    ), found as (
+        select 1 as rank, 'crashes' as trouble, x.job, x.session, x.at, x.crashes from crashed x
+        union all select 2, 'cancelled', x.job, x.session, x.at, null from cancelled x
+        union all select 3, 'stuck', x.job, x.session, x.at, null from stuck x
+    )
+    select f.trouble, f.job, k.name, q.name, s.name, s.host, s.pid, greatest(0, extract(epoch from t - f.at))::float8, f.crashes
+      from found f join millrace.job j on j.id = f.job join millrace.kind k on k.id = j.kind join millrace.queue q on q.id = j.queue
+      left join millrace.session s on s.id = f.session
+     order by f.rank, f.crashes desc nulls last, f.at, f.job limit most;
 end $$;

@@ -287,7 +287,11 @@ begin
     select x.* into b from millrace.build x where x.promoted_at is not null or x.percent is not null
      order by x.percent is null, coalesce(x.promoted_at, x.changed_at) desc limit 1;
     if not found then
-        perform millrace.refuse('no build is promoted', 'build', 'millrace versions promote <build> gives one all new jobs.', '55000', 'conflict');
+        good := (select string_agg(x.name, ', ' order by x.seen_at desc) from (select y.name, y.seen_at from millrace.build y order by y.seen_at desc limit 5) x);
+        perform millrace.refuse('no build is promoted, so there is nothing to take back', 'build',
+            case when good is not null then format('Give an earlier build the new jobs: millrace versions promote <build>, one of %s.', good)
+                 else 'No worker is pinned to its build: start the workers of the earlier program again, and stop those of this one. Builds of millrace worker --only-build are promoted and rolled back.' end,
+            '55000', 'conflict');
     end if;
     select x.name into good from millrace.build x
      where x.promoted_at is not null and x.name <> b.name and x.kinds && b.kinds order by x.promoted_at desc limit 1;

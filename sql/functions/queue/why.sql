@@ -65,6 +65,44 @@ begin
     return null;
 end $$;
 
+-- No worker lives: which was the last, and how it is started again.
+create or replace function millrace.why_absent(the_staff boolean) returns jsonb
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+    p millrace.process;
+begin
+    if the_staff then
+        select x.* into p from millrace.process x order by coalesce(x.ended_at, x.started_at) desc limit 1;
+    end if;
+    return millrace.why_put('no_worker', 'no worker lives',
+        case when p.name is null then 'start a worker: the service, your program, or millrace worker'
+             else format('start it again on %s, or another worker elsewhere', p.host) end,
+        case when p.name is null then '{}' else jsonb_build_object('last_worker', p.name, 'host', p.host) end, 'systemctl start millrace',
+        array['no worker lives'] || case when p.name is not null then array[format('the last was %s on %s%s', p.name, p.host,
+            case when p.ended_at is not null then format(', which ended %s ago', millrace.why_span(greatest(0, extract(epoch from t - p.ended_at))::float8)) else '' end)] end);
+end $$;
+
+-- What is said of a job that does not run, with the workers that ended while it ran before everything else: it may have ended them.
+create or replace function millrace.why_crashed(the_job bigint, crashes int, said jsonb) returns jsonb
+language plpgsql immutable as $$
+declare
+    what text := case when crashes = 1 then 'a worker ended while it held this job' else format('%s workers ended while they held this job', crashes) end;
+    -- Nothing that an operator has done holds it back.
+    is_free boolean := said ->> 'reason' in ('no_worker', 'kind_unserved', 'queue_unserved', 'worker_frozen', 'workers_stop', 'suspect', 'in_line', 'next', 'due');
+begin
+    if coalesce(crashes, 0) < 1 or said is null then
+        return said;
+    end if;
+    said := said || jsonb_build_object('crashes', crashes, 'sentence', format('%s; %s', what, said ->> 'sentence'), 'chain', to_jsonb(what) || (said -> 'chain'));
+    if is_free then
+        said := said || jsonb_build_object('reason', case said ->> 'reason' when 'suspect' then 'suspect' else 'ended_workers' end,
+            'hint', format('see its crashes and correct its handler, or take it out: millrace jobs cancel %s', the_job),
+            'command', format('millrace jobs show %s', the_job));
+    end if;
+    return said;
+end $$;
+
 -- What keeps workers from taking jobs of a whole queue or kind; null when they do take them.
 create or replace function millrace.why_nobody(the_queue int, the_kind int, the_staff boolean default false) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -97,7 +135,7 @@ begin
     end if;
     if w.n = 0 then
         return coalesce(millrace.why_refused(q.name, kind_name, the_staff),
-            case when w.living = 0 then millrace.why_put('no_worker', 'no worker lives', 'start a worker', '{}', 'millrace doctor')
+            case when w.living = 0 then millrace.why_absent(the_staff)
                 when w.mute then millrace.why_build(the_kind, w.knowing)
                 when w.knowing = 0 then millrace.why_put('kind_unserved', format('no living worker knows the kind %s', kind_name),
                     'start a worker that handles it', jsonb_build_object('kind', kind_name), 'millrace workers list')

@@ -173,6 +173,14 @@ begin
     return millrace.why_put('time', format('its time has not come: it is due in %s, at %s', wait, millrace.why_time(due)), null, jsonb_build_object('due', due));
 end $$;
 
+-- A handler that ignores its cancellation ends with its process.
+create or replace function millrace.why_restart(the_host text, the_pid int, the_staff boolean) returns text
+language sql immutable as $$
+    select 'its handler ends only with its process: '
+        || case when the_staff then format('restart that worker (on %s: kill %s), and make the handler heed its cancellation', the_host, the_pid)
+                else 'its worker has to be restarted' end
+$$;
+
 -- A run that does not go on; null when nothing is known against it.
 create or replace function millrace.why_running(the_job bigint, the_staff boolean) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
@@ -182,7 +190,8 @@ declare
     who text;
     more jsonb;
 begin
-    select s.name, s.host, b.at, b.state, b.running, b.stuck into w
+    select s.name, s.host, s.pid, b.at, b.state, b.running, b.stuck, r.at as claimed_at,
+           (select min(c.at) from millrace.cancel c where c.session = r.session and c.number = r.number and c.job = the_job) as cancelled_at into w
       from millrace.job_running(the_job) r join millrace.session s on s.id = r.session join millrace.beat b on b.session = s.id limit 1;
     if not found then
         return null;
@@ -195,9 +204,13 @@ begin
     elsif w.state = 'cut off' then
         return millrace.why_put('worker_cut_off', format('%s, which runs it, is cut off from the database: connections of it do not get through', who),
             'look at the network between that machine and the database, and at its log', more, 'millrace workers list');
+    elsif w.cancelled_at < t - interval '5 s' then
+        return millrace.why_put('cancel_ignored', format('it was cancelled %s ago, and its handler still runs and holds its slot on %s',
+                millrace.why_span(extract(epoch from t - w.cancelled_at)::float8), who),
+            millrace.why_restart(w.host, w.pid, the_staff), more || jsonb_build_object('cancelled_at', w.cancelled_at), case when the_staff then format('kill %s', w.pid) end);
     elsif w.stuck > 0 and w.stuck >= w.running then
-        return millrace.why_put('worker_stuck', format('all %s runs of %s ignore their cancellation', w.stuck, who), 'restart that worker; its log names the jobs',
-            more || jsonb_build_object('stuck', w.stuck), 'millrace workers list');
+        return millrace.why_put('worker_stuck', format('all %s runs of %s ignore their cancellation', w.stuck, who), millrace.why_restart(w.host, w.pid, the_staff),
+            more || jsonb_build_object('stuck', w.stuck), case when the_staff then format('kill %s', w.pid) else 'millrace workers list' end);
     end if;
     return null;
 end $$;
@@ -283,35 +296,34 @@ begin
         return null;
     end if;
     for tries in 1 .. 3 loop                              -- it may move between two looks
-        select r.queue, r.kind, r.lane, r.seq into place from millrace.ready r where r.queue = head.queue and r.lane = head.lane and r.seq = the_job;
+        select r.queue, r.kind, r.lane, r.seq, r.crashes into place from millrace.ready r where r.queue = head.queue and r.lane = head.lane and r.seq = the_job;
         if not found then
-            select r.queue, r.kind, r.lane, r.seq into place from millrace.ready r where r.job = the_job and r.seq <> r.job;
+            select r.queue, r.kind, r.lane, r.seq, r.crashes into place from millrace.ready r where r.job = the_job and r.seq <> r.job;
         end if;
         if found then
             seen := format('job %s (%s) is ready in the queue %s%s', the_job, head.kind_name, head.queue_name,
                 case when head.since < t then format(', and has waited for %s', millrace.why_span(extract(epoch from t - head.since)::float8)) else '' end);
             said := coalesce(millrace.why_nobody(place.queue, place.kind, the_staff), millrace.why_limits(place.queue, head.limit_key, head.limit_scope, the_staff),
                 millrace.why_line(place.queue, place.kind, place.lane, place.seq, the_staff, head.since));
-            if said ->> 'reason' = 'suspect' then
-                said := said || jsonb_build_object('command', format('millrace jobs show %s', the_job));
-            end if;
-            return millrace.why_chained(said, seen, depth, the_staff);
+            return millrace.why_chained(millrace.why_crashed(the_job, place.crashes, said), seen, depth, the_staff);
         end if;
-        select p.queue, p.kind into place from millrace.parked p where p.job = the_job;
+        select p.queue, p.kind, p.crashes into place from millrace.parked p where p.job = the_job;
         if found then
             return millrace.why_chained(
-                coalesce(millrace.why_nobody(place.queue, place.kind, the_staff), millrace.why_limits(place.queue, head.limit_key, head.limit_scope, the_staff),
-                    millrace.why_put('key_opens', format('its limit key %s has room again; it is about to be put back in line', head.limit_key), null,
-                        jsonb_build_object('key', head.limit_key))),
+                millrace.why_crashed(the_job, place.crashes,
+                    coalesce(millrace.why_nobody(place.queue, place.kind, the_staff), millrace.why_limits(place.queue, head.limit_key, head.limit_scope, the_staff),
+                        millrace.why_put('key_opens', format('its limit key %s has room again; it is about to be put back in line', head.limit_key), null,
+                            jsonb_build_object('key', head.limit_key)))),
                 format('job %s (%s) of the queue %s is set aside for its limit key', the_job, head.kind_name, head.queue_name), depth, the_staff);
         end if;
-        select d.queue, d.kind, d.due, d.attempt into place from millrace.timer d where d.job = the_job;
+        select d.queue, d.kind, d.due, d.attempt, d.crashes into place from millrace.timer d where d.job = the_job;
         if found then
             seen := format('job %s (%s) of the queue %s is scheduled for %s', the_job, head.kind_name, head.queue_name, millrace.why_time(place.due));
             return millrace.why_chained(
-                case when place.due > t then millrace.why_later(the_job, head.kind_name, place.due, place.attempt, the_staff)
-                    else coalesce(millrace.why_nobody(place.queue, place.kind, the_staff), millrace.why_put('due', 'its time has come; a worker is about to put it in line',
-                        null, jsonb_build_object('due', place.due))) end, seen, depth, the_staff);
+                millrace.why_crashed(the_job, place.crashes,
+                    case when place.due > t then millrace.why_later(the_job, head.kind_name, place.due, place.attempt, the_staff)
+                        else coalesce(millrace.why_nobody(place.queue, place.kind, the_staff), millrace.why_put('due', 'its time has come; a worker is about to put it in line',
+                            null, jsonb_build_object('due', place.due))) end), seen, depth, the_staff);
         end if;
         said := millrace.why_blocked(the_job);
         if said is not null then

@@ -82,7 +82,7 @@ enum PastPages {
                         grid.line("failed", rows, perSecond("failed")),
                     ], rate),
                 chart(
-                    "Waiting and running jobs",
+                    "Waiting and running jobs (large numbers are estimates)",
                     [
                         grid.line("ready", rows) { $0.double("ready") },
                         grid.line("running", rows) { $0.double("running") },

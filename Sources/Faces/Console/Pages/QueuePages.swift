@@ -13,13 +13,14 @@ enum QueuePages {
     static func ready(_ queue: TemplateValue) -> String {
         let (ready, cap) = (queue.int("ready") ?? 0, queue.int("cap") ?? .max)
         guard ready >= cap else { return Figures.count(ready) }
-        return queue.int("estimated").map { "about \(Figures.count($0))" } ?? "\(Figures.count(cap))+"
+        return queue.int("estimated").map { "about \(Figures.count($0))" } ?? "more than \(Figures.count(ready))"
     }
 
     static func totalReady(_ queues: [TemplateValue]) -> String {
         let total = queues.reduce(0) { $0 + ($1.int("estimated") ?? $1.int("ready") ?? 0) }
-        let isExact = queues.allSatisfy { ($0.int("ready") ?? 0) < ($0.int("cap") ?? .max) }
-        return isExact ? Figures.count(total) : "about \(Figures.count(total))"
+        let capped = queues.filter { ($0.int("ready") ?? 0) >= ($0.int("cap") ?? .max) }
+        if capped.isEmpty { return Figures.count(total) }
+        return "\(capped.contains { $0.int("estimated") == nil } ? "more than" : "about") \(Figures.count(total))"
     }
 
     static func table(_ queues: [TemplateValue]) -> ConsolePart {

@@ -57,6 +57,8 @@ package struct StatusReport: Sendable {
     package var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
     /// Kinds that go wrong.
     package var troubles: Section<[TroubleRow]> = .known([])
+    /// Runs and jobs that take a worker's slots or its life.
+    package var runTroubles: Section<[RunTrouble]> = .known([])
     /// Builds of pinned workers.
     package var builds: Section<[BuildRow]> = .known([])
     /// How many jobs wait for another attempt.
@@ -142,6 +144,7 @@ package struct StatusReport: Sendable {
                 try await Queue.partitions(on: connection, deadline: patience)
             },
             cap: cap)
+        await report.estimate(on: connection, patience: patience)
         await report.readRooms(on: connection, patience: patience)
         await report.readWhys(on: connection, patience: patience)
         if report.workers.value?.contains(where: \.isSilent) == true {
@@ -158,6 +161,19 @@ package struct StatusReport: Sendable {
         } catch {
             return error.saysNothingIsWritten ? DatabaseFailure(error).sentence : nil
         }
+    }
+
+    /// Where counting stopped, what the console shows; without an answer, "more than" is said.
+    private mutating func estimate(on connection: Connection, patience: Duration) async {
+        guard let cap, var found = queues.value, found.contains(where: { $0.ready >= cap }) else { return }
+        let estimates = await Self.section { () throws(PostgresError) in
+            try await Queue.readyEstimates(on: connection, deadline: patience)
+        }
+        guard let estimates = estimates.value else { return }
+        for index in found.indices where found[index].ready >= cap {
+            found[index].estimated = estimates[found[index].name]
+        }
+        queues = .known(found)
     }
 
     /// Without an answer the verdict says that a queue does not move, and not why.
@@ -198,6 +214,9 @@ package struct StatusReport: Sendable {
         }
         troubles = await Self.section { () throws(PostgresError) in
             try await Queue.troubles(cap: bounds.retries, on: connection, deadline: patience)
+        }
+        runTroubles = await Self.section { () throws(PostgresError) in
+            try await Queue.runTroubles(on: connection, deadline: patience)
         }
         retries = await Self.section { () throws(PostgresError) in
             try await Queue.retries(cap: bounds.retries, on: connection, deadline: patience)

@@ -11,8 +11,44 @@ extension QueueDepth {
         Humane.count(count) + (cap.map { count >= $0 } ?? false ? "+" : "")
     }
 
+    /// How many jobs are ready: counted, estimated, or more than were counted.
+    package func amount(cap: Int?) -> Amount {
+        if let estimated { return Amount(count: max(estimated, ready), certainty: .about) }
+        return Amount(count: ready, certainty: cap.map { ready >= $0 } ?? false ? .moreThan : .exact)
+    }
+
     /// Longer than anybody should wait without knowing.
     package var isLate: Bool { (oldestAge ?? 0) > 300 }
+}
+
+/// A count, and how much is known of it; the same in `status`, in its alarms and in the console.
+package struct Amount: Sendable, Equatable {
+    package enum Certainty: Int, Sendable, Comparable {
+        case exact, about, moreThan
+
+        package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    package var count: Int
+    package var certainty: Certainty
+
+    package init(count: Int = 0, certainty: Certainty = .exact) {
+        self.count = count
+        self.certainty = certainty
+    }
+
+    /// `52`, `about 200,000`, `more than 10,002`
+    package var text: String {
+        switch certainty {
+        case .exact: Humane.count(count)
+        case .about: "about \(Humane.count(count))"
+        case .moreThan: "more than \(Humane.count(count))"
+        }
+    }
+
+    package static func + (left: Self, right: Self) -> Self {
+        Self(count: left.count + right.count, certainty: max(left.certainty, right.certainty))
+    }
 }
 
 extension WorkerRow {

@@ -81,6 +81,39 @@ extension ConnectionsLeft {
 }
 
 extension StatusReport {
+    /// Jobs that end their workers, and cancelled ones that hold their slots.
+    package var runFindings: [Finding] {
+        (runTroubles.value ?? []).compactMap { run in
+            let what = "job \(run.job) (\(run.kind) in \(run.queue))"
+            switch run.trouble {
+            case .crashes:
+                let crashes = run.crashes ?? 1
+                let many =
+                    crashes == 1 ? "a worker ended while it held it" : "\(crashes) workers ended while they held it"
+                return Finding(
+                    alarm: .endsWorkers, severity: .degraded,
+                    sentence: "\(what): \(many); correct its handler, or take it out: millrace jobs cancel \(run.job)",
+                    command: "millrace jobs show \(run.job)")
+            case .cancelled:
+                let span = Humane.duration(.seconds(run.seconds ?? 0))
+                return Finding(
+                    alarm: .cancelIgnored, severity: .degraded,
+                    sentence:
+                        "\(what) was cancelled \(span) ago, and its handler still holds its slot on \(run.worker ?? "?") of \(run.host ?? "?")",
+                    command: run.pid.map { "kill \($0)" })
+            case .stuck: return nil  // the worker's own finding names it
+            }
+        }
+    }
+
+    /// Handlers that ignore their cancellation end only with their process. A worker does not say which they are: they are among its longest runs.
+    package func longestRuns(of worker: WorkerRow) -> String {
+        let runs = (runTroubles.value ?? []).filter { $0.trouble == .stuck && $0.worker == worker.name }
+        let names = runs.map { "job \($0.job) (\($0.kind)), for \(Humane.duration(.seconds($0.seconds ?? 0)))" }
+        return (names.isEmpty ? "" : "; its longest runs: " + names.joined(separator: ", "))
+            + "; restart it on \(worker.host)"
+    }
+
     /// Troubles although workers live: kinds that fail, queues that are paused, rooms that nobody serves.
     package var troubleFindings: [Finding] {
         var found: [Finding] = []
@@ -94,7 +127,7 @@ extension StatusReport {
             let span = queue.pausedAt.map { Duration.seconds(max(0, (-$0.timeIntervalSinceNow).rounded())) } ?? .zero
             say(
                 .pausedQueue,
-                "\(queue.name) has been paused for \(Humane.duration(span)), and \(QueueDepth.counted(queue.ready, cap: cap)) \(queue.ready == 1 ? "job waits" : "jobs wait")",
+                "\(queue.name) has been paused for \(Humane.duration(span)), and \(queue.amount(cap: cap).text) \(queue.ready == 1 ? "job waits" : "jobs wait")",
                 command: whys[queue.name]?["command"]?.text)
         }
         for room in unservedRooms { say(.unservedRoom, room.sentence) }

@@ -43,6 +43,8 @@ package enum Alarm: String, Sendable, CaseIterable {
     case unknownKind = "no worker knows a kind"
     case strandedBuild = "no worker has a build"
     case stuckHandlers = "stuck handlers"
+    case endsWorkers = "a job ends workers"
+    case cancelIgnored = "a cancelled job still runs"
     case silentWorker = "a worker is silent"
     case notWritable = "the database takes no writes"
     case workerClock = "a worker's clock is wrong"
@@ -103,12 +105,12 @@ extension StatusReport {
         if workers.value == nil { say(.unknownState, .degraded, "the workers cannot be told") }
         if let refusal = writeRefusal { say(.notWritable, .critical, refusal) }
         if let queues = queues.value, let workers = workers.value, workers.isEmpty {
-            let waiting = queues.filter { $0.pausedAt == nil }.reduce(0) { $0 + $1.ready }
-            if waiting > 0 {
+            let waiting = queues.filter { $0.pausedAt == nil }.reduce(Amount()) { $0 + $1.amount(cap: cap) }
+            if waiting.count > 0 {
                 say(
                     .noWorker, .critical,
-                    "\(Humane.count(waiting, "job")) \(waiting == 1 ? "waits" : "wait") and no worker lives",
-                    command: "millrace doctor")
+                    "\(waiting.text) \(waiting.count == 1 ? "job waits" : "jobs wait") and no worker lives",
+                    command: "systemctl start millrace")
             }
         }
         if let days = partitions.value.map({ $0.historyDays ?? -1 }), days < 1 {
@@ -127,6 +129,7 @@ extension StatusReport {
                     + (whys[queue.name]?["sentence"]?.text.map { "; \($0)" } ?? ""),
                 command: whys[queue.name]?["command"]?.text)
         }
+        found += runFindings
         found += troubleFindings
         if let dead = deadLastHour.value, dead > 0 {
             say(.deadJobs, .degraded, "\(Humane.count(dead, "job")) died in the last hour")
@@ -142,7 +145,12 @@ extension StatusReport {
             }
         }
         for worker in workers.value ?? [] {
-            if worker.stuck > 0 { say(.stuckHandlers, .degraded, "\(worker.name): \(worker.stuck) stuck handlers") }
+            if worker.stuck > 0 {
+                say(
+                    .stuckHandlers, .degraded,
+                    "\(worker.name): \(Humane.count(worker.stuck, "stuck handler"))" + longestRuns(of: worker),
+                    command: "kill \(worker.pid)")
+            }
             if worker.isSilent {
                 say(.silentWorker, .degraded, "\(worker.name): silent for \(Humane.duration(.seconds(worker.beatAge)))")
             } else if worker.isClockWrong {

@@ -33,6 +33,7 @@ enum Subject: String, Sendable, CaseIterable {
     case gatewayRole = "gateway role"
     case encryption
     case clock
+    case workers
     case workerClocks = "clocks of workers"
     case notificationQueue = "notification queue"
     case preparedTransactions = "prepared transactions"

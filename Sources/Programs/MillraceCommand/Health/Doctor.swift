@@ -20,10 +20,9 @@ struct Doctor {
     }
 
     func examine() async -> [Check] {
-        let version = Int(await connection.serverVersion)
         var checks = [
             Check(subject: .connection, result: .ok("connected to \(connection.options.summary)")),
-            Check(subject: .serverVersion, result: Self.judge(version: version)),
+            Check(subject: .serverVersion, result: Self.judge(version: Int(await connection.serverVersion))),
         ]
         checks.append(await look(.pooler) { () throws(PostgresError) in try await pooler() })
         checks.append(Check(subject: .timeZones, result: Self.judge(.system)))
@@ -45,6 +44,7 @@ struct Doctor {
             await look(.openTransactions) { () throws(PostgresError) in
                 Self.judge(try await Queue.pins(on: connection))
             })
+        checks.append(await look(.workers) { () throws(PostgresError) in try await workers() })
         checks.append(
             await look(.workerClocks) { () throws(PostgresError) in
                 Self.judge(try await Queue.workers(on: connection))
@@ -113,6 +113,13 @@ struct Doctor {
                     ? .problem(failure.sentence, advice: advice)
                     : .warning("it cannot be told: \(failure.sentence)", advice: advice))
         }
+    }
+
+    private func workers() async throws(PostgresError) -> Check.Result {
+        Self.judge(
+            try await Queue.workers(on: connection),
+            waiting: try await Queue.depths(cap: QueueDepth.cap, on: connection, deadline: .seconds(10)),
+            unknown: try await Queue.orphans(on: connection, deadline: .seconds(10)).map(\.kind))
     }
 
     private func pooler() async throws(PostgresError) -> Check.Result {

@@ -122,6 +122,40 @@ extension Doctor {
         return found
     }
 
+    /// The living workers beside the waiting jobs.
+    static func judge(_ workers: [WorkerRow], waiting queues: [QueueDepth], unknown: [String]) -> Check.Result {
+        let waiting = queues.filter { $0.pausedAt == nil }.reduce(Amount()) { $0 + $1.amount(cap: QueueDepth.cap) }
+        let awake = workers.filter { !$0.isSilent }
+        guard !awake.isEmpty else {
+            guard waiting.count > 0 else { return .ok("none lives, and no job waits") }
+            return .problem(
+                "none lives, and \(waiting.text) \(waiting.count == 1 ? "job waits" : "jobs wait")",
+                advice: "start one: systemctl start millrace, your program, or millrace worker")
+        }
+        if !unknown.isEmpty {
+            let more = unknown.count > 3 ? " and \(unknown.count - 3) more" : ""
+            return .warning(
+                "none of \(Humane.count(awake.count)) knows \(unknown.prefix(3).joined(separator: ", "))\(more), of which jobs wait",
+                advice: "start the worker that handles it: millrace workers list shows what each knows")
+        }
+        let unserved = queues.filter { queue in
+            queue.ready > 0 && queue.pausedAt == nil
+                && !awake.contains { $0.queues.isEmpty || $0.queues.contains(queue.name) }
+        }
+        if let one = unserved.first {
+            return .warning(
+                "none of \(Humane.count(awake.count)) takes from the queue \(one.name), in which jobs wait",
+                advice: "start a worker for it: millrace why --queue \(one.name)")
+        }
+        let stuck = awake.reduce(0) { $0 + $1.stuck }
+        if stuck > 0 {
+            return .warning(
+                "\(Humane.count(stuck, "handler")) ignore their cancellation and hold slots",
+                advice: "restart these workers: millrace status names them")
+        }
+        return .ok("\(Humane.count(awake.count, "worker")) for \(waiting.text) waiting")
+    }
+
     static func judge(_ workers: [WorkerRow]) -> Check.Result {
         let wrong = workers.filter { !$0.isSilent && $0.isClockWrong }
         guard let worst = wrong.max(by: { ($0.clockAhead?.magnitude ?? 0) < ($1.clockAhead?.magnitude ?? 0) }) else {

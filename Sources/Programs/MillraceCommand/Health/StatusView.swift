@@ -51,6 +51,17 @@ struct StatusView {
                     })
             },
             "troubles": .of(report.troubles) { .array($0.map(\.json)) },
+            "runs": .of(report.runTroubles) { runs in
+                .array(
+                    runs.map {
+                        [
+                            "trouble": .string($0.trouble.rawValue), "job": .int(Int($0.job)), "kind": .string($0.kind),
+                            "queue": .string($0.queue), "worker": JSONValue($0.worker), "host": JSONValue($0.host),
+                            "pid": JSONValue($0.pid), "seconds": $0.seconds.map(JSONValue.double) ?? .null,
+                            "crashes": JSONValue($0.crashes),
+                        ]
+                    })
+            },
             "rooms": .of(report.rooms) { rooms in
                 .array(
                     rooms.map {
@@ -171,7 +182,7 @@ struct StatusView {
             ("webhooks", report.webhooks.reason),
             ("gateways", report.gateways.reason), ("builds", report.builds.reason),
             ("schema", report.schema.reason), ("troubles", report.troubles.reason),
-            ("retries", report.retries.reason), ("rooms", report.rooms.reason),
+            ("retries", report.retries.reason), ("runs", report.runTroubles.reason), ("rooms", report.rooms.reason),
             ("lanes", report.lanes.reason), ("connections", report.connections.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }

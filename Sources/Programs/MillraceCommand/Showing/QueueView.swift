@@ -31,7 +31,7 @@ extension QueueDepth {
         var table = Table(columns, whenEmpty: "no queues yet")
         for queue in queues {
             var cells: [Table.Cell] = [
-                Table.Cell(queue.name, .bold), Table.Cell(counted(queue.ready, cap: cap)),
+                Table.Cell(queue.name, .bold), Table.Cell(queue.amount(cap: cap).text),
                 Table.Cell(counted(queue.scheduled, cap: cap)), Table.Cell(Humane.count(queue.running)),
                 Table.Cell(
                     queue.oldestAge.map { Humane.duration(.seconds($0)) } ?? "-",
