@@ -266,8 +266,11 @@ import Testing
                         try await queue.add(QueuedOperation("mood_log", ["person": "anna", "color": "calm"]))
                     }
                 }
-                try await log(150)
-                #expect(try await world.drain(queue).ended == 150)
+                // A push that a busy machine does not end in its time is cut, and what comes again counts again.
+                for _ in 0..<5 {
+                    try await log(30)
+                    #expect(try await world.drain(queue).ended == 30)
+                }
                 try await log(60)
                 #expect(try await anna.checkIns.checkIn().isQueued)
                 let error = try await failure(as: AppError.self) { _ = try await world.drain(queue) }
