@@ -138,7 +138,7 @@ import Testing
         "chat_delete", "chat_search", "chat_status", "chat_leave", "chat_upload", "chat_attachment_link",
         "lesson_put", "lesson_delete", "lesson", "lesson_list", "media_process", "media", "media_link", "media_delete",
         "ai_ask", "ai_answer", "ai_own", "ai_switch",
-        "document_analysis",
+        "document_analysis", "result", "wait_for",
     ]
 
     /// Calls every function, and tries every table, view and sequence, including those that are added later.

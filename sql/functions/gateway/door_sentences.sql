@@ -138,6 +138,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('quest_history', 'The family''s days as the person saw them, newest first.'),
         ('quest_today', 'The family''s quest of today.'),
         ('quest_undo', 'Takes a completion back.'),
+        ('result', 'The result of a job of the caller''s.'),
         ('signal', 'Tells a job of the caller''s that waits for a signal.'),
         ('signal_job', 'Tells one job of the caller''s, and no other.'),
         ('state_value', 'The state that a job''s runs last gave, and how many values they have published.'),
@@ -152,6 +153,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('sync_push', 'Hands in what a device did while it was offline.'),
         ('sync_push_text', 'The same as sync_push, with the operations as a text of JSON.'),
         ('template_render', 'Fills in a template.'),
+        ('wait_for', 'Waits until a job of the caller''s has ended. For back ends with a connection of their own.'),
         ('weekly_stats', 'A week of the person in numbers.'),
         ('why', 'Why a job is not running.')
 $$;

@@ -27,6 +27,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                  where t.oid = p.prorettype and t.typtype = 'c' and a.attnum > 0 and not a.attisdropped) x) c on true
      where p.pronamespace = 'millrace'::regnamespace and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
        and p.proname not like E'gateway\\_%' and p.proname not like E'right\\_%'
+       and p.proname <> 'wait_for'                        -- it would keep a connection of the gateway's; apps have streams
        and has_function_privilege(to_regrole(quote_ident(the_role))::oid, p.oid, 'execute')
        and coalesce(array_position(p.proargnames, 'caller') > p.pronargs - p.pronargdefaults, true)  -- one that needs it is not for clients
      order by 1
