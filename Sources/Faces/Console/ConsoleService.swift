@@ -22,6 +22,8 @@ package struct ConsoleService: Sendable {
         /// Live pages that are open: in all, and of one visitor.
         package var livePages = 800
         package var livePagesOfVisitor = 100
+        /// How long who has asked for too much waits for that answer.
+        package var refusalPause = Duration.milliseconds(200)
 
         package init(access: ConsoleAccess, roles: [ConsoleRole: String], version: String) {
             self.access = access
@@ -84,20 +86,22 @@ package struct ConsoleService: Sendable {
             asset("console.js", PackageResources.console_js, "text/javascript; charset=utf-8"),
             asset("icon.svg", PackageResources.icon_svg, "image/svg+xml"),
             Route(.get, "\(base)/signin", access: .verified) { request in await signInPage(request) },
-            Route(.post, "\(base)/signin", access: .verified, limit: 8192) { request in try await signIn(request) },
+            Route(.post, "\(base)/signin", access: .verified, limit: 8192) { request in
+                await paced(try await signIn(request))
+            },
             Route(.post, "\(base)/signout", access: .verified, limit: 8192) { request in try await signOut(request) },
-            Route(.get, "\(base)/live", access: .verified) { request in await liveStream(request) },
+            Route(.get, "\(base)/live", access: .verified) { request in await paced(await liveStream(request)) },
             Route(.post, "\(base)/act/{action}", access: .verified, limit: 65_536) { request in
                 try await act(request)
             },
         ]
         for page in ConsolePages.all {
             routes.append(
-                Route(.get, base + page.path, access: .verified) { request in await show(page, request) })
+                Route(.get, base + page.path, access: .verified) { request in await paced(await show(page, request)) })
         }
         for file in ConsolePages.files {
             routes.append(
-                Route(.get, base + file.path, access: .verified) { request in await send(file, request) })
+                Route(.get, base + file.path, access: .verified) { request in await paced(await send(file, request)) })
         }
         // The last, so that every other goes before it.
         routes.append(
@@ -111,6 +115,12 @@ package struct ConsoleService: Sendable {
                 }
             })
         return routes
+    }
+
+    /// Who is refused at once asks again at once, thousands of times a second, on the cores that others need.
+    private func paced(_ response: Response) async -> Response {
+        if response.status == 429 { try? await Task.sleep(for: options.refusalPause) }
+        return response
     }
 
     private func asset(_ name: String, _ bytes: [UInt8], _ type: String) -> Route {
