@@ -195,7 +195,10 @@ import Testing
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             #expect(statuses.count { $0 == 401 } == 10 && statuses.count { $0 == 429 } == 20, "\(statuses)")
+            let began = ContinuousClock.now
             let late = try await world.post("/console/signin", [("name", "ada"), ("secret", Self.password)])
+            // Who is refused at once would ask again at once.
+            #expect(began.duration(to: .now) >= .milliseconds(200))
             #expect(late.status == 429 && late.header("Retry-After") == "60" && late.body.contains("too many"))
         }
     }

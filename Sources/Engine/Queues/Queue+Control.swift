@@ -30,16 +30,20 @@ extension Queue {
         deadline: Duration? = nil
     ) async throws(PostgresError) -> [DeedResult] {
         try await connection.query(
-            "select id, outcome, reason from millrace.jobs_do($1, $2, $3)",
+            """
+            select d.id, d.outcome, d.reason, d.outcome = '55000' and not exists (select from millrace.job(d.id)) as is_dropped
+              from millrace.jobs_do($1, $2, $3) d
+            """,
             [.text(deed == .retry && fresh ? "retry_fresh" : deed.rawValue), .int8s(ids), .bool(named)],
             deadline: deadline
         ) { row throws(PostgresError) in
+            let isDropped = try row.bool(3)
             let outcome: DeedResult.Outcome =
                 switch try row.string(1) {
                 case "done": .done
                 case "nothing": .nothing
                 case "P0002": .notFound
-                case "55000" where deed == .retry && row.optionalString(2)?.contains("no longer kept") == true:
+                case "55000" where deed == .retry && isDropped:
                     .dropped(row.optionalString(2) ?? "its arguments are no longer kept")
                 default: .refused(row.optionalString(2) ?? "it was refused")
                 }

@@ -60,7 +60,7 @@ begin
         args := args || jsonb_build_object('at', happened);
     end if;
     made := millrace.by_our_clock(millrace.sync_time(args #> '{place,at}'));
-    if made is not null then                               -- what is no time, the door refuses
+    if made is not null then                               -- the door refuses what is not a time
         args := jsonb_set(args, '{place,at}', to_jsonb(made));
     end if;
     if d.op = 'quest_undo' and coalesce(args -> 'day', 'null') = 'null' then

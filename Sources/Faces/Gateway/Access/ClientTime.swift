@@ -8,7 +8,7 @@ enum ClientTime {
 
     /// In seconds, as `millrace.client_lag` has it; nil: the client does not say what its clock shows, or not as RFC 3339 writes it.
     static func lag(of headers: [Header], at now: Date) -> String? {
-        guard let given = headers[header], RFC3339.isTime(given), let shown = date(given) else { return nil }
+        guard let given = headers[header], RFC3339.isTime(given), let shown = RFC3339.date(given) else { return nil }
         let milliseconds = (now.timeIntervalSince(shown) * 1000).rounded()
         guard milliseconds.magnitude < 1e13 else { return nil }
         let whole = Int64(milliseconds)
@@ -16,16 +16,17 @@ enum ClientTime {
         return (whole < 0 ? "-" : "") + "\(whole.magnitude / 1000)."
             + String(repeating: "0", count: 3 - thousandths.count) + thousandths
     }
-
-    private static func date(_ text: String) -> Date? {
-        let forms = [true, false].map { Date.ISO8601FormatStyle(includingFractionalSeconds: $0) }
-        return forms.lazy.compactMap { try? Date(text.uppercased(), strategy: $0) }.first
-    }
 }
 
 /// How RFC 3339 writes times. Postgres alone also reads `yesterday`, `infinity`, or a time without a zone.
 enum RFC3339 {
     static func isDate(_ text: String) -> Bool { fits(text, "0000-00-00") }
+
+    /// Nil if it is not a time.
+    static func date(_ text: String) -> Date? {
+        let forms = [true, false].map { Date.ISO8601FormatStyle(includingFractionalSeconds: $0) }
+        return forms.lazy.compactMap { try? Date(text.uppercased(), strategy: $0) }.first
+    }
 
     static func isTime(_ text: String) -> Bool {
         let bytes = Array(text.utf8)

@@ -84,10 +84,9 @@ extension GatewayProblem {
         return problem
     }
 
-    /// Seconds until a time as Postgres writes it in JSON, at most a day. nil: it is over, or no time.
+    /// Seconds until a time as Postgres writes it in JSON, at most a day. Nil if it is over, or is not a time.
     private static func seconds(until text: String) -> Int? {
-        let forms = [true, false].map { Date.ISO8601FormatStyle(includingFractionalSeconds: $0) }
-        guard let time = forms.lazy.compactMap({ try? Date(text, strategy: $0) }).first else { return nil }
+        guard let time = RFC3339.date(text) else { return nil }
         let seconds = time.timeIntervalSinceNow.rounded(.up)
         return seconds > 0 ? Int(min(seconds, 86_400)) : nil
     }

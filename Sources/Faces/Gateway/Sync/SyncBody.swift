@@ -90,7 +90,7 @@ struct JSONOutline {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Keys, with their quotes, and values, up to where it is no object any more.
+    /// The places of the keys, with their quotes, and of the values, until the text stops being an object.
     func members() -> (found: [(key: Range<Int>, value: Range<Int>)], isWhole: Bool) {
         var reader = self
         var found: [(key: Range<Int>, value: Range<Int>)] = []
@@ -103,7 +103,7 @@ struct JSONOutline {
         return (found, isWhole)
     }
 
-    /// nil: this is no list.
+    /// Nil if this is not a list.
     func elements() -> [Range<Int>]? {
         var reader = self
         var found: [Range<Int>] = []

@@ -6,7 +6,7 @@ extension Command {
         summary: "Drop everything that Millrace has in the database",
         discussion: """
             Prints what would go, and changes nothing, unless --yes is given. It drops the schema millrace: jobs, history, mail, documents and all other \
-            records, and the views and foreign keys of others that lean on it. Roles, files of the blob store and backups stay. It refuses while workers \
+            records, and what others have built on it, such as views, columns of its types, policies and triggers. Roles, files of the blob store and backups stay. It refuses while workers \
             or gateways live, because they would fail with every statement.
             """,
         flags: [
@@ -51,7 +51,7 @@ private struct Installation {
     var bytes: Int
     /// Of all tables, as Postgres estimates them; counting takes long.
     var rows: Int
-    /// Views and foreign keys in other schemas that go along.
+    /// What goes along in other schemas, in Postgres' words.
     var dependents: [String] = []
     /// Workers and gateways that have told of themselves within the last half minute.
     var living: [String] = []
@@ -79,17 +79,23 @@ private struct Installation {
         var one = first
         one.dependents = try await names(
             """
-            select distinct format('view %I.%I', n.nspname, c.relname)
-              from pg_depend d join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-              join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
-             where n.nspname <> 'millrace'
-               and (d.refclassid = 'pg_class'::regclass and d.refobjid in (select x.oid from pg_class x where x.relnamespace = 'millrace'::regnamespace)
-                    or d.refclassid = 'pg_proc'::regclass and d.refobjid in (select x.oid from pg_proc x where x.pronamespace = 'millrace'::regnamespace))
-            union
-            select format('foreign key %I of %s', k.conname, k.conrelid::regclass)
-              from pg_constraint k join pg_class c on c.oid = k.conrelid
-             where k.contype = 'f' and c.relnamespace <> 'millrace'::regnamespace
-               and k.confrelid in (select x.oid from pg_class x where x.relnamespace = 'millrace'::regnamespace)
+            with recursive part(classid, objid, objsubid) as (
+                select d.classid, d.objid, d.objsubid from pg_depend d
+                 where d.refclassid = 'pg_namespace'::regclass and d.refobjid = 'millrace'::regnamespace and d.deptype = 'n'
+                union
+                -- What depends on that goes with it, and so on; a view goes with its rule. Of another's table a column may go alone.
+                select x.classid, x.objid, x.objsubid from part p cross join lateral (
+                    select d.classid, d.objid, d.objsubid from pg_depend d
+                     where d.refclassid = p.classid and d.refobjid = p.objid and p.objsubid in (0, d.refobjsubid)
+                    union all
+                    select d.refclassid, d.refobjid, d.refobjsubid from pg_depend d where d.classid = p.classid and d.objid = p.objid and d.deptype = 'i') x
+            ), gone as (
+                select distinct d.classid, d.objid, d.objsubid from part p
+                  join pg_depend d on d.refclassid = p.classid and d.refobjid = p.objid and p.objsubid in (0, d.refobjsubid) and d.deptype in ('n', 'a')
+            )
+            select distinct case when i.type = 'rule' then regexp_replace(i.identity, '^.* on ', 'view ') else pg_describe_object(g.classid, g.objid, g.objsubid) end
+              from gone g cross join lateral pg_identify_object(g.classid, g.objid, g.objsubid) i
+             where coalesce(i.schema, '') not in ('millrace', 'pg_toast') and i.identity !~ '(^|(^| )(on|for) )"?millrace"?[.]'
              order by 1 limit 100
             """, on: connection)
         if hasWorkers {
