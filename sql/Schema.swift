@@ -87,6 +87,7 @@ package enum Schema {
         Script(name: "078_waits_and_signals_looked_at_again", bytes: Embedded._078_waits_and_signals_looked_at_again),
         Script(name: "079_clocks_of_workers", bytes: Embedded._079_clocks_of_workers),
         Script(name: "080_answers_without_reasons", bytes: Embedded._080_answers_without_reasons),
+        Script(name: "081_one_row_for_a_thread", bytes: Embedded._081_one_row_for_a_thread),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.

@@ -46,8 +46,9 @@ extension Connection {
     func miscounted() async throws(PostgresError) -> [String] {
         try await column(
             """
-            select m.person || ' has ' || m.unread || ', counted ' || millrace.chat_unread_counted(m.thread, m.person)
-              from millrace.chat_member m where m.unread <> millrace.chat_unread_counted(m.thread, m.person)
+            select m.person || ' has ' || millrace.chat_unread_of(m, t.last_n) || ', counted ' || millrace.chat_unread_counted(m.thread, m.person)
+              from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread
+             where millrace.chat_unread_of(m, t.last_n) <> millrace.chat_unread_counted(m.thread, m.person)
             """)
     }
 

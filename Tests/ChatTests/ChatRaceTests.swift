@@ -173,6 +173,27 @@ import Testing
         }
     }
 
+    @Test func `a message that crosses with reading has its notice`() async throws {
+        try await withDatabase { database in
+            let (reader, writer) = (try await database.connect(), try await database.connect())
+            try await reader.makeFamily()
+            let thread = try await reader.beginThread()
+            let first = try await writer.send("one", to: thread, by: "ben")
+            let waiting = "select count(*) from millrace.notice where person = 'anna' and status = 'pending'"
+            #expect(try await reader.int(waiting) == 1)
+            try await reader.run("begin; select millrace.chat_read('\(thread)', '\(first)', 'anna')")
+            let process = try await writer.process()
+            async let sent = writer.send("two", to: thread, by: "ben")
+            let watcher = try await database.connect()
+            try await waitUntilBlocked(process, seenBy: watcher)
+            try await reader.run("commit")
+            _ = try await sent
+            #expect(try await reader.int(waiting) == 1)
+            #expect(try await reader.unread("anna", in: thread) == 1)
+            for connection in [reader, writer, watcher] { await connection.close() }
+        }
+    }
+
     private static func uuid(_ random: inout SeededRandom) -> String {
         let digits = String(random.next(), radix: 16).leftPadded(16) + String(random.next(), radix: 16).leftPadded(16)
         return [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)].map { from, to in

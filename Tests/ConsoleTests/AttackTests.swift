@@ -341,10 +341,10 @@ import Testing
             }
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<30 { group.addTask { try await world.get("/console/quests", ada).status } }
-                try await eventually("she has her share") { try await waiting() == 2 }
+                try await eventually("she has her share") { try await waiting() == 1 }
                 for _ in 0..<3 {
                     #expect(try await world.get("/console/queues", bobs).status == 200)
-                    #expect(try await waiting() <= 2)
+                    #expect(try await waiting() <= 1)
                 }
                 try await holder.run("rollback")
                 return try await group.reduce(into: []) { $0.append($1) }

@@ -76,7 +76,7 @@ struct ConsoleWorld: Sendable {
         options.keepsHouse = setup.keepsHouse
         if let frames = setup.frames { options.frameAncestors = frames }
         if let most = setup.livePagesOfVisitor { options.livePagesOfVisitor = most }
-        let pool = Pool(setup.options ?? database.options, size: 8)
+        let pool = ConsoleService.connections(setup.options ?? database.options, size: 8)
         let service = try ConsoleService(options, pool: pool, log: setup.log) { connection in
             let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(20))
             let worst = report.findings.map(\.severity).max() ?? .ok

@@ -126,6 +126,55 @@ import Testing
         }
     }
 
+    @Test func `what a reader's own transaction writes after numbering is numbered later`() async throws {
+        try await withDatabase { database in
+            let (own, other) = (try await database.connect(), try await database.connect())
+            try await own.run("begin")
+            try await Self.write("before", on: own)
+            try await Self.write("other", on: other)  // a later transaction, which has ended
+            #expect(try await own.feed(of: "ada").refs == ["before", "other"])
+            try await Self.write("after", on: own)
+            try await own.run("commit")
+            #expect(try await other.feed(of: "ada").refs == ["before", "other", "after"])
+        }
+    }
+
+    @Test func `a copy of a database whose server has counted further numbers what is new`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await Self.write("one", on: connection)
+            let position = try await connection.feed(of: "ada").position
+            try await connection.run("update millrace.feed set counted_to = '9000000000000', counted_open = '{}'")
+            try await Self.write("two", on: connection)
+            #expect(try await connection.feed(of: "ada", since: position).refs == ["two"])
+        }
+    }
+
+    @Test func `numbering costs what is new, however much was numbered while an old snapshot was held`() async throws {
+        try await withDatabase { database in
+            let (connection, old) = (try await database.connect(), try await database.connect())
+            try await old.run("begin isolation level repeatable read; select count(*) from millrace.feed")
+            var reads = [0]  // of all numberings so far
+            for _ in 0..<12 {
+                try await connection.run(
+                    """
+                    insert into millrace.feed (at, topic, person, ref, change, data, due_at)
+                    select now(), 'moods', 'ada', n, 'said', '{}', case when n % 10 = 0 then now() - interval '1 second' end from generate_series(1, 500) n
+                    """)
+                try await connection.run("begin")
+                #expect(try await connection.int("select millrace.feed_number()") == 500)
+                reads.append(
+                    try await connection.int(
+                        "select sum(pg_stat_get_xact_tuples_returned(x.indexrelid)) from pg_index x where x.indrelid = 'millrace.feed'::regclass"
+                    ))
+                try await connection.run("commit")
+            }
+            let each = zip(reads.dropFirst(), reads).map { $0 - $1 }
+            #expect(each.last ?? .max < 2 * (each.first ?? 0), "entries of indexes read by each numbering: \(each)")
+            try await old.run("commit")
+        }
+    }
+
     @Test func `a new reader that loads its state after asking for the position misses nothing`() async throws {
         try await withDatabase { database in
             let (other, reader) = (try await database.connect(), try await database.connect())

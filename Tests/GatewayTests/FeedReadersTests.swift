@@ -91,6 +91,7 @@ import Testing
             for call in [
                 "feed_mine(0, '{moods,weather}', actor => 'ada')", "feed_mine(0, '{null}', actor => 'ada')",
                 "feed_mine(page => 0, actor => 'ada')", "sync_pull(page => 501, actor => 'ada')", "feed_new(0, 0)",
+                "feed_next(0, 0)",
                 "feed_mine()", "feed_position()", "jobs_followed(null)",
             ] {
                 let refusal = try await connection.refusal(of: "select millrace.\(call)")

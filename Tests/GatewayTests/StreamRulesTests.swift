@@ -24,7 +24,7 @@ import Testing
                 #expect(found == nil)
             } else {
                 let wanted = all.filter { entry in
-                    entry.seq > position && filter.owners.contains { $0 == entry.owner } && filter.takes(entry)
+                    entry.seq > position && filter.owners.contains { entry.owners.contains($0) } && filter.takes(entry)
                 }
                 #expect(found?.map(\.seq) == wanted.map(\.seq))
             }
@@ -47,7 +47,7 @@ import Testing
             }
             let entry = Self.entry(seq: number, &random)
             let wanted = readers.filter { _, filter in
-                filter.owners.contains { $0 == entry.owner } && filter.takes(entry)
+                filter.owners.contains { entry.owners.contains($0) } && filter.takes(entry)
             }
             let found = index.readers(of: entry)
             #expect(Set(found).count == found.count)
@@ -56,10 +56,14 @@ import Testing
     }
 
     private static func entry(seq: Int, _ random: inout SeededRandom) -> FeedEntry {
-        let name = ["a", "b", "c"][random.below(3)]
+        let names = ["a", "b", "c"].shuffled(using: &random)
+        let owners =
+            random.chance(0.7)
+            ? names.prefix(1 + random.below(3)).map { FeedOwner(kind: .person, name: $0) }
+            : [FeedOwner(kind: .tenant, name: names[0])]
         return FeedEntry(
             seq: Int64(seq), at: "now", topic: ["documents", "moods"][random.below(2)],
-            owner: random.chance(0.9) ? FeedOwner(kind: random.chance(0.7) ? .person : .tenant, name: name) : nil,
+            owners: random.chance(0.9) ? owners : [],
             tenant: random.chance(0.2) ? "a" : nil, lesson: random.chance(0.5) ? ["l1", "l2"][random.below(2)] : nil,
             ref: ["r1", "r2"][random.below(2)], change: "changed", data: "{}", isRecent: random.chance(0.98))
     }

@@ -82,6 +82,11 @@ import Testing
                     alter table millrace.ending drop column look_at;
                     create index signal_fresh on millrace.signal (seq) where state = 0;
                     alter table millrace.beat drop column ahead cascade;
+                    alter table millrace.chat_member drop column passed cascade;
+                    alter table millrace.chat_member add column unread int not null default 0;
+                    alter table millrace.feed drop column thread cascade, drop column n cascade, drop column xid cascade,
+                        drop column counted_to cascade, drop column counted_open cascade, drop column counted_at cascade;
+                    alter table millrace.feed add constraint a_change_concerns_somebody check (person is not null or tenant is not null);
                     delete from millrace.migration m
                      where m.number >= (select x.number from millrace.migration x where x.name like '%looked_at_again')
                     """)

@@ -108,7 +108,7 @@ import Testing
                 insert into millrace.mail_change (at, message, change, data) values (now(), gen_random_uuid(), 'x', '{}');
                 insert into millrace.feed (at, topic, person, ref, change, data) values (now(), 'quests', 'p', 'x', 'x', '{}')
                 """)
-            for feed in ["documents_changes", "checkin_changes", "mail_changes", "feed_new"] {
+            for feed in ["documents_changes", "checkin_changes", "mail_changes", "feed_next"] {
                 #expect(try await connection.int("select count(*) from millrace.\(feed)(0)") == 1, "\(feed)")
             }
         }

@@ -68,6 +68,12 @@ package struct ConsoleService: Sendable {
         liveSeats = Seats(inAll: options.livePages, perName: options.livePagesOfVisitor)
     }
 
+    /// The connections of a console. A visitor's pages are made one after the other: each may keep a core of the database busy, and
+    /// others' pages need one too.
+    package static func connections(_ database: ConnectionOptions, size: Int) -> Pool {
+        Pool(database, size: size, share: 1)
+    }
+
     package var asksNobody: Bool { options.access.asksNobody }
 
     /// Looks at the database for the live pages, while any are open; until its task is cancelled.

@@ -114,7 +114,9 @@ extension Composer {
         let subscriptions = try subscriptionRoutes(pool)
         let console =
             settings.showsConsole
-            ? try console(pool: Pool(database, size: 6), version: JobWorker.version, keepsHouse: false) : nil
+            ? try console(
+                pool: ConsoleService.connections(database, size: 6), version: JobWorker.version, keepsHouse: false)
+            : nil
         let gateway =
             settings.servesApps
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil

@@ -65,9 +65,9 @@ begin
         old := array(select m.id from millrace.chat_message m where m.thread = h.id and m.received_at < millrace.now() - make_interval(days => days) order by m.n limit most);
         perform from millrace.chat_member m where m.thread = h.id order by m.person for no key update;
         gone := gone + millrace.chat_messages_gone(old);
-        update millrace.chat_member m set unread = c.n
+        update millrace.chat_member m set passed = m.passed + millrace.chat_unread_of(m, h.last_n) - c.n
           from (select y.person, millrace.chat_unread_counted(y.thread, y.person) as n from millrace.chat_member y where y.thread = h.id) c
-         where m.thread = h.id and m.person = c.person and m.unread <> c.n;
+         where m.thread = h.id and m.person = c.person and millrace.chat_unread_of(m, h.last_n) <> c.n;
     end loop;
     return gone;
 end $$;
@@ -83,7 +83,7 @@ begin
     perform millrace.quest_page(chat_threads_shown.page);
     return query
         select t.id, t.family,
-               (select coalesce(jsonb_agg(jsonb_build_object('person', m.person, 'unread', m.unread, 'read_n', m.read_n, 'delivered_n', m.delivered_n) order by m.person), '[]')
+               (select coalesce(jsonb_agg(jsonb_build_object('person', m.person, 'unread', millrace.chat_unread_of(m, t.last_n), 'read_n', m.read_n, 'delivered_n', m.delivered_n) order by m.person), '[]')
                   from millrace.chat_member m where m.thread = t.id),
                t.last_n, t.last_at, t.created_at, t.closed_at, t.last_seq::text
           from millrace.chat_thread t

@@ -36,7 +36,7 @@ begin
 end $$;
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time, and nothing is sent; `at`: when it was
--- written, for what was written offline. One transaction stores the message, counts it for the others, tells them, and completes the quest.
+-- written, for what was written offline. One transaction stores the message, tells the others, and completes the quest.
 create or replace function millrace.chat_send(
     thread uuid, text text default null, attachments jsonb default '[]', id uuid default null, at timestamptz default null, actor text default null,
     caller millrace.caller_name default current_user
@@ -83,7 +83,7 @@ begin
         perform millrace.chat_attach(the_id, files, chat_send.caller);
     end if;
     update millrace.chat_thread x set last_n = x.last_n + 1, last_seq = currval('millrace.chat_seq'), last_at = t where x.id = h.id;
-    update millrace.chat_member m set unread = m.unread + 1 where m.thread = h.id and m.person <> me;
+    update millrace.chat_member m set passed = m.passed + 1 where m.thread = h.id and m.person = me;
     told := millrace.chat_tell(h.id, h.last_n + 1, me, t);
     if f.family is not null then
         perform millrace.chat_quest(f, me, the_at, t);
@@ -145,26 +145,24 @@ begin
 end $$;
 
 -- A notice for each of the others, by push, without a word of the message. While one of this thread waits it stands for later messages too;
--- those of several senders become one that names nobody.
+-- those of several senders become one that names nobody. One look finds those who need anything: mostly that is nobody.
 create or replace function millrace.chat_tell(the_thread uuid, the_n bigint, me text, t timestamptz) returns void
 language plpgsql volatile as $$
 declare
     m record;
-    sender text;
-    waits boolean;
 begin
-    for m in select x.person, x.notice from millrace.chat_member x where x.thread = the_thread and x.person <> me loop
-        waits := false;
-        if m.notice is not null then
-            select n.status = 'pending', n.data ->> 'sender' into waits, sender from millrace.notice n where n.id = m.notice;
-        end if;
-        if not coalesce(waits, false) then
+    for m in
+        select x.person, x.notice, coalesce(n.status = 'pending', false) as waits
+          from millrace.chat_member x left join millrace.notice n on n.id = x.notice
+         where x.thread = the_thread and x.person <> me and (n.status is distinct from 'pending' or n.data ->> 'sender' <> me)
+    loop
+        if not m.waits then
             update millrace.chat_member x
                set notice = millrace.notice_send(m.person, 'chat.message',
                        jsonb_build_object('thread', the_thread, 'sender', me, 'by', millrace.display_name(me)), millrace.chat_channels(m.person),
                        'chat:' || the_thread || ':' || the_n, t + interval '3 seconds', t + interval '1 day')
              where x.thread = the_thread and x.person = m.person;
-        elsif sender <> me then
+        else
             update millrace.notice n set data = n.data - array['sender', 'by'] where n.id = m.notice and n.status = 'pending';
         end if;
     end loop;
@@ -252,14 +250,21 @@ begin
     perform millrace.ai_erase_ref('chat', m.id);          -- what was asked about it has its text
     perform millrace.blob_release(a.blob, 'chat:' || a.message || ':' || a.n) from millrace.chat_attachment a where a.message = m.id order by a.blob;
     delete from millrace.chat_attachment a where a.message = m.id;
-    update millrace.chat_member x set unread = x.unread - 1
+    update millrace.chat_member x set passed = x.passed + 1
      where x.thread = m.thread and x.person is distinct from m.sender and x.since_n <= m.n and x.read_n < m.n;
     update millrace.notice n set status = 'cancelled'
-      from millrace.chat_member x where x.thread = m.thread and x.unread = 0 and n.id = x.notice and n.status = 'pending';
+      from millrace.chat_member x join millrace.chat_thread t on t.id = x.thread
+     where x.thread = m.thread and millrace.chat_unread_of(x, t.last_n) = 0 and n.id = x.notice and n.status = 'pending';
     return true;
 end $$;
 
--- What is not read yet, counted: what `unread` must always be.
+-- How many messages the member has not read, when the last one of the thread has this number.
+create or replace function millrace.chat_unread_of(m millrace.chat_member, last_n bigint) returns int
+language sql immutable parallel safe as $$
+    select (last_n - greatest(m.read_n, m.since_n - 1) - m.passed)::int
+$$;
+
+-- What is not read yet, counted: what `chat_unread_of` must always be.
 create or replace function millrace.chat_unread_counted(the_thread uuid, the_person text) returns bigint
 language sql stable as $$
     select count(*) from millrace.chat_member m join millrace.chat_message x on x.thread = m.thread and x.n > m.read_n and x.n >= m.since_n
@@ -275,35 +280,46 @@ declare
     m millrace.chat_member;
     upto bigint;
     newest bigint;
+    left_unread int;
+    -- A notice is called off only while no message can come. Threads are locked before their members.
+    is_told boolean := exists (
+        select from millrace.chat_member x join millrace.notice n on n.id = x.notice
+         where x.thread = chat_read.thread and x.person = me and n.status = 'pending');
 begin
+    if is_told then
+        perform from millrace.chat_thread t where t.id = chat_read.thread for no key update;
+    end if;
     select x.* into m from millrace.chat_member x
      where x.thread = chat_read.thread and x.person = me and (millrace.chat_seen(x.thread, me)).person is not null for no key update;
     if m.person is null then
         perform millrace.chat_no_thread(chat_read.thread);
     end if;
-    -- Behind the lock: no message is committed now that this count has not seen.
+    -- Behind the lock: the member's own messages and deletions wait, so that each of the counts below is of one moment.
     select x.n into upto from millrace.chat_message x where x.id = chat_read.message and x.thread = m.thread and x.n >= m.since_n;
     if upto is null then
         perform millrace.refuse(format('there is no message %s', chat_read.message), 'message', null, 'P0002', 'not_found');
     end if;
-    if upto <= m.read_n then
-        return m.unread;
-    end if;
     select t.last_n into newest from millrace.chat_thread t where t.id = m.thread;
+    if upto <= m.read_n then
+        return millrace.chat_unread_of(m, newest);
+    end if;
     if newest - upto <= upto - m.read_n then
-        select count(*) into m.unread from millrace.chat_message x
-         where x.thread = m.thread and x.n > upto and x.deleted_at is null and x.sender is distinct from me;
+        select t.last_n, (select count(*) from millrace.chat_message x
+                           where x.thread = m.thread and x.n > upto and x.deleted_at is null and x.sender is distinct from me)
+          into newest, left_unread from millrace.chat_thread t where t.id = m.thread;
     else
-        select m.unread - count(*) into m.unread from millrace.chat_message x
-         where x.thread = m.thread and x.n > m.read_n and x.n >= m.since_n and x.n <= upto and x.deleted_at is null and x.sender is distinct from me;
+        select t.last_n, millrace.chat_unread_of(m, t.last_n)
+                       - (select count(*) from millrace.chat_message x
+                           where x.thread = m.thread and x.n > m.read_n and x.n >= m.since_n and x.n <= upto and x.deleted_at is null and x.sender is distinct from me)
+          into newest, left_unread from millrace.chat_thread t where t.id = m.thread;
     end if;
     update millrace.chat_member x
-       set read_n = upto, delivered_n = greatest(x.delivered_n, upto), unread = m.unread, read_at = millrace.now()
+       set read_n = upto, delivered_n = greatest(x.delivered_n, upto), passed = newest - upto - left_unread, read_at = millrace.now()
      where x.thread = m.thread and x.person = me;
-    if m.unread = 0 and m.notice is not null then
+    if is_told and left_unread = 0 then
         update millrace.notice n set status = 'cancelled' where n.id = m.notice and n.status = 'pending';
     end if;
-    return m.unread;
+    return left_unread;
 end $$;
 
 create or replace function millrace.chat_attachments_of(the_message uuid) returns jsonb

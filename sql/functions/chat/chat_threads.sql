@@ -123,7 +123,7 @@ begin
         select t.id, t.family, t.title,
                (select jsonb_agg(jsonb_build_object('person', o.person, 'name', millrace.display_name(o.person), 'read_n', o.read_n, 'delivered_n', o.delivered_n) order by o.person)
                   from millrace.chat_member o where o.thread = t.id),
-               m.unread, m.read_n, t.last_n, t.last_at, t.created_at, t.last_seq::text
+               millrace.chat_unread_of(m, t.last_n), m.read_n, t.last_n, t.last_at, t.created_at, t.last_seq::text
           from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread
          where m.person = me and t.closed_at is null and (behind is null or t.last_seq < behind)
          order by t.last_seq desc limit chat_threads.page
@@ -141,7 +141,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.quest_actor(chat_unread.actor, caller => chat_unread.caller);
 begin
-    return (select coalesce(sum(m.unread), 0) from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.person = me and t.closed_at is null);
+    return (select coalesce(sum(millrace.chat_unread_of(m, t.last_n)), 0) from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.person = me and t.closed_at is null);
 end $$;
 
 -- Leaves a thread of the family. What was sent stays, and nothing of what comes is seen.

@@ -22,36 +22,84 @@ language sql volatile as $$
     select pg_notify('millrace_feed_taken', '') where pg_notification_queue_usage() < 0.5
 $$;
 
+-- As far as the last numbering saw: all transactions below `upto`, but for those that were `open`; and what was due at that time.
+create or replace function millrace.feed_counted(out upto xid8, out open xid8[], out due timestamptz)
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    select f.counted_to, f.counted_open, f.counted_at into upto, open, due from millrace.feed f where f.counted_to is not null order by f.seq desc limit 1;
+    -- Nothing was numbered yet; or this is a copy of another server's database, which has counted further.
+    if upto is null or upto > pg_snapshot_xmax(pg_current_snapshot()) then
+        upto := '0';
+        open := '{}';
+        due := '-infinity';
+    end if;
+end $$;
+
+-- The places of what has no number yet, of at most one more than `most` transactions' rows: what the numbering before could not see, found by the
+-- transactions that wrote it, and what has become due since then. What is numbered is not walked over, even while an old transaction keeps its
+-- dead rows: so the cost is that of the new rows.
+create or replace function millrace.feed_fresh(most int, t timestamptz) returns setof bigint
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    c record := millrace.feed_counted();
+begin
+    return query
+        (select x.place from millrace.feed x where x.seq is null and x.xid >= c.upto and (x.due_at is null or x.due_at <= t) order by x.xid limit most + 1)
+        union
+        (select f.place from unnest(c.open) o(xid)
+          cross join lateral (select x.place from millrace.feed x where x.seq is null and x.xid = o.xid and (x.due_at is null or x.due_at <= t) offset 0) f
+          where o.xid < c.upto)
+        union
+        (select x.place from millrace.feed x where x.seq is null and x.due_at is not null and x.due_at > c.due and x.due_at <= t order by x.due_at limit most + 1);
+end $$;
+
 -- As with events: readers number what was committed, one reader at a time, so nothing ever appears at or below a number that was read. An
 -- open transaction of a writer delays nobody, so a row that one holds is passed over. A row that was to be read later counts from when it is due.
+-- A numbering that left something out does not count as one.
 create or replace function millrace.feed_number(most int default 10000) returns bigint
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
-    numbered bigint;
-    late timestamptz := (select x.due_at from millrace.feed x where x.seq is null and x.due_at is not null order by x.due_at limit 1);
+    seen pg_snapshot;
+    t timestamptz := millrace.now();
+    places bigint[];
+    held bigint[];
+    base bigint;
+    is_whole boolean := true;
 begin
-    late := case when late <= millrace.now() then late end;
-    if (late is null and not exists (select from millrace.feed x where x.seq is null and x.due_at is null)) or not millrace.turn_try('feed') then
+    if not exists (select from millrace.feed_fresh(0, t)) or not millrace.turn_try('feed') then
         return 0;
     end if;
-    if late is not null then
-        update millrace.feed f set due_at = null, at = f.due_at
-         where f.place = any (array(select x.place from millrace.feed x where x.seq is null and x.due_at <= millrace.now() and x.due_at is not null
-                                     order by x.due_at limit most for no key update skip locked));
+    seen := pg_current_snapshot();                         -- what the next statements see besides is looked at once more
+    places := array(select f from millrace.feed_fresh(most, t) f);
+    if cardinality(places) > most then
+        is_whole := false;
+        places := array(select x.place from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit most);
     end if;
+    held := array(select x.place from millrace.feed x where x.place = any (places) and x.seq is null order by x.place for no key update skip locked);
+    if cardinality(held) = 0 then
+        return 0;
+    end if;
+    is_whole := is_whole and cardinality(held) = cardinality(places);
+    base := (select max(nextval('millrace.feed_seq')) - count(*) from unnest(held));
     -- No join, so that no plan can walk over the rows once for each row.
-    with p as materialized (
-        select array(select x.place from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit most for no key update skip locked) as places
-    ), b as materialized (
-        select max(nextval('millrace.feed_seq')) - count(*) as base from p, unnest(p.places)
-    )
-    update millrace.feed f set seq = (select b.base from b) + width_bucket(f.place, (select p.places from p))
-     where f.place = any ((select p.places from p)::bigint[]);
-    get diagnostics numbered = row_count;
-    return numbered;
+    update millrace.feed f
+       set seq = base + width_bucket(f.place, held), at = coalesce(f.due_at, f.at), due_at = null
+     where f.place = any (held);
+    if is_whole then                                       -- the own transaction may still write more
+        update millrace.feed f
+           set counted_to = pg_snapshot_xmax(seen), counted_open = array(select pg_snapshot_xip(seen)) || pg_current_xact_id(), counted_at = t
+         where f.seq = base + cardinality(held);
+    end if;
+    return cardinality(held);
 end $$;
 
--- A person's own changes after `since`, oldest first, with those of its tenant that are nobody's. A reader keeps the last seq that it has
+-- A thread's changes are one row for all of its members. Each hears of the messages that it may see; of its own marks it has rows of its own.
+create or replace function millrace.feed_thread_tells(f millrace.feed, the_person text, since_n bigint) returns boolean
+language sql immutable parallel safe as $$
+    select f.n >= since_n and (f.change in ('message', 'deleted') or f.about is distinct from the_person)
+$$;
+
+-- A person's own changes after `since`, oldest first, with those of its threads, and those of its tenant that are nobody's. A reader keeps the last seq that it has
 -- processed; nothing ever appears at or below it. With a `tenant` on a row, only a caller of that tenant sees it.
 create or replace function millrace.feed_mine(
     since bigint default 0, topics text[] default null, page int default 100, actor text default null, caller millrace.caller_name default current_user
@@ -76,6 +124,14 @@ begin
             (select f.seq, f.at, f.topic, f.ref, f.change, f.data, f.lesson from millrace.feed f
               where f.person = me and f.seq > behind and (feed_mine.topics is null or f.topic = any (feed_mine.topics))
                 and (own is null or f.tenant is null or f.tenant = own)
+              order by f.seq limit feed_mine.page)
+            union all
+            (select f.seq, f.at, f.topic, f.ref, f.change, f.data, f.lesson
+               from millrace.chat_member m
+               join millrace.chat_thread h on h.id = m.thread and h.closed_at is null
+              cross join lateral (select x.* from millrace.feed x where x.thread = m.thread and x.seq > behind and millrace.feed_thread_tells(x, me, m.since_n)
+                                   order by x.seq limit feed_mine.page) f
+              where m.person = me and (feed_mine.topics is null or 'chat' = any (feed_mine.topics))
               order by f.seq limit feed_mine.page)
             union all
             (select f.seq, f.at, f.topic, f.ref, f.change, f.data, f.lesson from millrace.feed f
@@ -117,20 +173,35 @@ begin
     return start;
 end $$;
 
--- Everybody's changes, for the one cursor of a gateway's process. A change is for the person it names, within its tenant if it names one too;
--- without a person it is for all of the tenant. personal: a person's own tenant is given as it is; gateways that were built before it had a form of
--- its own know it by the person's id.
-create or replace function millrace.feed_new(since bigint, page int default 1000, personal boolean default false)
-returns table (seq bigint, at timestamptz, topic text, person text, tenant text, lesson text, ref text, change text, data jsonb)
+-- Everybody's changes, for the one cursor of a gateway's process, each once. A change is for the persons it names, within its tenant if it names one
+-- too; without persons it is for all of the tenant.
+create or replace function millrace.feed_next(since bigint, page int default 1000)
+returns table (seq bigint, at timestamptz, topic text, persons text[], tenant text, lesson text, ref text, change text, data jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
-    if feed_new.page is null or feed_new.page not between 1 and 10000 then
+    if feed_next.page is null or feed_next.page not between 1 and 10000 then
         perform millrace.refuse('a page has 1 to 10000 changes', 'page');
     end if;
     perform millrace.feed_number();
     return query
-        select f.seq, f.at, f.topic, f.person, case when feed_new.personal then f.tenant else millrace.tenant_digested(f.tenant) end, f.lesson, f.ref, f.change, f.data
-          from millrace.feed f where f.seq > coalesce(feed_new.since, 0) order by f.seq limit feed_new.page;
+        select f.seq, f.at, f.topic,
+               case when f.person is not null then array[f.person] when f.thread is not null then array(
+                   select m.person from millrace.chat_member m join millrace.chat_thread h on h.id = m.thread and h.closed_at is null
+                    where m.thread = f.thread and millrace.feed_thread_tells(f, m.person, m.since_n)) end,
+               f.tenant, f.lesson, f.ref, f.change, f.data
+          from millrace.feed f where f.seq > coalesce(feed_next.since, 0) order by f.seq limit feed_next.page;
+end $$;
+
+-- The same with a row for each person; `page` bounds the changes. For gateways built before feed_next. personal: a person's own tenant is given as it is;
+-- gateways that were built before it had a form of its own know it by the person's id.
+create or replace function millrace.feed_new(since bigint, page int default 1000, personal boolean default false)
+returns table (seq bigint, at timestamptz, topic text, person text, tenant text, lesson text, ref text, change text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return query
+        select f.seq, f.at, f.topic, p.person, case when feed_new.personal then f.tenant else millrace.tenant_digested(f.tenant) end, f.lesson, f.ref, f.change, f.data
+          from millrace.feed_next(feed_new.since, feed_new.page) f
+         cross join lateral unnest(coalesce(nullif(f.persons, '{}'), array[null])) p(person) order by f.seq, p.person;
 end $$;
 
 -- How the jobs stand that somebody follows, for one query of a process. Jobs that are not there any more have no row.
@@ -183,7 +254,7 @@ declare
     n bigint;
 begin
     -- Where nobody reads, nobody numbers.
-    if exists (select from (select x.at from millrace.feed x where x.seq is null and x.due_at is null order by x.place limit 1) f where f.at < millrace.now() - interval '10 minutes') then
+    if exists (select from millrace.feed_fresh(0, millrace.now()) p join millrace.feed x on x.place = p where x.at < millrace.now() - interval '10 minutes') then
         perform millrace.feed_number(4 * most);
     end if;
     gone := millrace.feed_thin(most);

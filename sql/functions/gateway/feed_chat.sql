@@ -1,6 +1,6 @@
 -- Who hears of threads and messages: their members. A row names threads, numbers and persons, and has no word of what was written.
 
--- All members; the others' rows go with the sender, and with the family.
+-- One row for all members that see the message; it goes with the sender.
 create or replace function millrace.feed_chat_message() returns trigger
 language plpgsql as $$
 declare
@@ -12,25 +12,27 @@ begin
         whose := new.sender;
         told := told || jsonb_build_object('sender', whose);
     end if;
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select new.received_at, 'chat', m.person, new.id, case when new.deleted_at is null then 'message' else 'deleted' end, told,
-           (select t.family from millrace.chat_thread t where t.id = new.thread), nullif(whose, m.person)
-      from millrace.chat_member m where m.thread = new.thread and m.since_n <= new.n;
+    insert into millrace.feed (at, topic, thread, n, ref, change, data, about)
+    values (new.received_at, 'chat', new.thread, new.n, new.id, case when new.deleted_at is null then 'message' else 'deleted' end, told, whose);
     woken := millrace.feed_wake();                         -- assigned, not performed, as in feed_wake
     return null;
 end $$;
 
--- How far somebody has come: for all members, the person's other devices among them.
+-- How far somebody has come: one row for the other members, and one for the person's own devices, which says what is unread.
 create or replace function millrace.feed_chat_mark() returns trigger
 language plpgsql as $$
+declare
+    is_read boolean := new.read_n <> old.read_n;
+    told jsonb := jsonb_build_object('person', new.person, 'n', case when is_read then new.read_n else new.delivered_n end);
+    woken text;
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select millrace.now(), 'chat', m.person, new.thread, case when new.read_n <> old.read_n then 'read' else 'delivered' end,
-           jsonb_build_object('person', new.person, 'n', case when new.read_n <> old.read_n then new.read_n else new.delivered_n end)
-               || case when m.person = new.person then jsonb_build_object('unread', new.unread) else '{}' end,
-           t.family, nullif(new.person, m.person)
-      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = new.thread;
-    perform millrace.feed_wake();
+    insert into millrace.feed (at, topic, person, thread, n, ref, change, data, family, about)
+    select millrace.now(), 'chat', null, new.thread, (told ->> 'n')::bigint, new.thread::text, case when is_read then 'read' else 'delivered' end, told, null, new.person
+    union all
+    select millrace.now(), 'chat', new.person, null, null, new.thread::text, case when is_read then 'read' else 'delivered' end,
+           told || jsonb_build_object('unread', millrace.chat_unread_of(new, t.last_n)), t.family, null
+      from millrace.chat_thread t where t.id = new.thread;
+    woken := millrace.feed_wake();
     return null;
 end $$;
 
@@ -45,7 +47,15 @@ begin
      where f.seq is null and f.due_at is null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
 end $$;
 
--- Who comes into a thread, and who leaves it. Who has left hears that, and keeps nothing.
+-- Takes away what all members were told of a thread.
+create or replace function millrace.feed_chat_end(the_thread uuid) returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    delete from millrace.feed f where f.seq is not null and f.thread = the_thread;
+    delete from millrace.feed f where f.seq is null and f.due_at is null and f.thread = the_thread;
+end $$;
+
+-- Who comes into a thread, and who leaves it. Who has left hears that, and keeps nothing; with the last member all goes.
 create or replace function millrace.feed_chat_member() returns trigger
 language plpgsql as $$
 declare
@@ -57,6 +67,9 @@ begin
       from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = who.thread;
     if tg_op = 'DELETE' then
         perform millrace.feed_chat_forget(who.person, who.thread);
+        if not exists (select from millrace.chat_member m where m.thread = who.thread) then
+            perform millrace.feed_chat_end(who.thread);
+        end if;
         insert into millrace.feed (at, topic, person, ref, change, data)
         values (millrace.now(), 'chat', who.person, who.thread, 'left', jsonb_build_object('person', who.person));
     end if;
@@ -70,6 +83,7 @@ language plpgsql as $$
 begin
     if new.closed_at is not null then
         perform millrace.feed_chat_forget(m.person, new.id) from millrace.chat_member m where m.thread = new.id;
+        perform millrace.feed_chat_end(new.id);
     end if;
     insert into millrace.feed (at, topic, person, ref, change, data)
     select millrace.now(), 'chat', m.person, new.id, case when new.closed_at is null then 'opened' else 'closed' end, '{}'

@@ -15,9 +15,9 @@ struct FeedOwner: Sendable, Hashable {
 struct FeedEntry: Sendable {
     let piece: StreamPiece
     let topic: String
-    /// nil: nobody's, and nobody gets it.
-    let owner: FeedOwner?
-    /// Of a person's entry: the tenant that it belongs to as well.
+    /// Persons, or a tenant. Without any it is nobody's, and nobody gets it.
+    var owners: [FeedOwner]
+    /// Of persons' entries: the tenant that they belong to as well.
     let tenant: String?
     let lesson: String?
     let ref: String
@@ -27,12 +27,12 @@ struct FeedEntry: Sendable {
     var seq: Int64 { piece.id }
 
     init(
-        seq: Int64, at: String, topic: String, owner: FeedOwner?, tenant: String? = nil, lesson: String?, ref: String,
+        seq: Int64, at: String, topic: String, owners: [FeedOwner], tenant: String? = nil, lesson: String?, ref: String,
         change: String, data: String, isRecent: Bool = true
     ) {
         self.isRecent = isRecent
         self.topic = topic
-        self.owner = owner
+        self.owners = owners
         self.tenant = tenant
         self.lesson = lesson
         self.ref = ref

@@ -26,10 +26,12 @@ struct FeedIndex: Sendable {
 
     /// Each once. The filters' topics are not looked at.
     func readers(of entry: FeedEntry) -> [Int] {
-        guard let owner = entry.owner else { return [] }
-        var found = readers[Key(owner: owner, part: .all)] ?? []
-        found += readers[Key(owner: owner, part: .ref(entry.ref))] ?? []
-        if let lesson = entry.lesson { found += readers[Key(owner: owner, part: .lesson(lesson))] ?? [] }
+        var found: [Int] = []
+        for owner in entry.owners {
+            found += readers[Key(owner: owner, part: .all)] ?? []
+            found += readers[Key(owner: owner, part: .ref(entry.ref))] ?? []
+            if let lesson = entry.lesson { found += readers[Key(owner: owner, part: .lesson(lesson))] ?? [] }
+        }
         return found
     }
 

@@ -17,6 +17,9 @@ struct FeedRing: Sendable {
     private var base = 0
     private var bytes = 0
     private var places: [FeedOwner: [Int]] = [:]
+    /// The entries of a large thread have the same owners: each such list is held once.
+    private var lists: Set<[FeedOwner]> = []
+    private static let mostLists = 1000
     /// Everything after this is here.
     private(set) var start: Int64
 
@@ -34,9 +37,14 @@ struct FeedRing: Sendable {
             start = entry.seq
             return
         }
+        var entry = entry
+        if entry.owners.count > 1 {
+            if lists.count >= Self.mostLists { lists = [] }
+            entry.owners = lists.insert(entry.owners).memberAfterInsert
+        }
         held.append(Place(entry: entry, came: now))
         bytes += entry.piece.frame.count
-        if let owner = entry.owner { places[owner, default: []].append(base + held.count - 1) }
+        for owner in entry.owners { places[owner, default: []].append(base + held.count - 1) }
         while count > most || bytes > mostBytes && count > 1 { drop() }
     }
 
@@ -60,7 +68,7 @@ struct FeedRing: Sendable {
         let entry = held[head].entry
         bytes -= entry.piece.frame.count
         start = entry.seq
-        if let owner = entry.owner {
+        for owner in entry.owners {
             places[owner]?.removeFirst()
             if places[owner]?.isEmpty == true { places[owner] = nil }
         }

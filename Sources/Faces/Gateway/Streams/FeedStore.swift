@@ -28,14 +28,17 @@ struct FeedStore: Sendable {
     func new(after position: Int64, on connection: Connection) async throws(PostgresError) -> [FeedEntry] {
         try await connection.query(
             """
-            select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson, f.at > now() - interval '1 min', f.person, f.tenant
-              from millrace.feed_new($1, $2, true) f order by f.seq
+            select f.seq, to_char(f.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), f.topic, f.ref, f.change, f.data::text, f.lesson, f.at > now() - interval '1 min', f.persons, f.tenant
+              from millrace.feed_next($1, $2) f order by f.seq
             """, [.int8(position), .int4(Int32(Self.cursorPage))], deadline: .seconds(30)
         ) { row throws(PostgresError) in
-            let (person, tenant) = (row.optionalString(8), row.optionalString(9))
-            let owner =
-                person.map { FeedOwner(kind: .person, name: $0) } ?? tenant.map { FeedOwner(kind: .tenant, name: $0) }
-            return try Self.entry(row, owner: owner, tenant: person == nil ? nil : tenant)
+            let tenant = row.optionalString(9)
+            guard !row.isNull(8) else {
+                return try Self.entry(
+                    row, owners: tenant.map { [FeedOwner(kind: .tenant, name: $0)] } ?? [], tenant: nil)
+            }
+            return try Self.entry(
+                row, owners: try row.strings(8).map { FeedOwner(kind: .person, name: $0) }, tenant: tenant)
         }
     }
 
@@ -69,7 +72,8 @@ struct FeedStore: Sendable {
         let found = try await turns.withTurn(of: caller.subject) {
             try await allTurns.withTurn(of: "") {
                 try await database.run([Self.bounds, rows], as: caller) { index, row throws(PostgresError) -> Found in
-                    index == 0 ? .bounds(try Self.bounds(row)) : .entry(try Self.entry(row, owner: owner, tenant: nil))
+                    index == 0
+                        ? .bounds(try Self.bounds(row)) : .entry(try Self.entry(row, owners: [owner], tenant: nil))
                 }
             }
         }
@@ -104,9 +108,9 @@ struct FeedStore: Sendable {
         Bounds(newest: try row.int(0), oldest: try row.int(1))
     }
 
-    private static func entry(_ row: Row, owner: FeedOwner?, tenant: String?) throws(PostgresError) -> FeedEntry {
+    private static func entry(_ row: Row, owners: [FeedOwner], tenant: String?) throws(PostgresError) -> FeedEntry {
         FeedEntry(
-            seq: try row.int(0), at: try row.string(1), topic: try row.string(2), owner: owner, tenant: tenant,
+            seq: try row.int(0), at: try row.string(1), topic: try row.string(2), owners: owners, tenant: tenant,
             lesson: row.optionalString(6), ref: try row.string(3), change: try row.string(4),
             data: row.optionalString(5) ?? "null", isRecent: try row.bool(7))
     }

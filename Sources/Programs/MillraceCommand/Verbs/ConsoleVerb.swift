@@ -70,7 +70,7 @@ extension Invocation {
     fileprivate func runConsole() async throws -> ExitCode {
         let composer = try composer()
         try await composer.withSchema { _ in }
-        let pool = Pool(composer.database, size: 8)
+        let pool = ConsoleService.connections(composer.database, size: 8)
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: true)
         let listener = try composer.consoleListener(service)
         Signals.onStop { _ in listener.stop() }

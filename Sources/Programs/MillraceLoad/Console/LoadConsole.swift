@@ -61,7 +61,7 @@ private struct ConsoleScenario: Sendable {
         let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
         try await ConsoleGround(invocation: invocation, connection: connection, jobs: jobs).fill()
         let composer = try invocation.composer()
-        let pool = Pool(composer.database, size: 8)
+        let pool = ConsoleService.connections(composer.database, size: 8)
         let open = invocation.parsed.integer("pages") ?? 500
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: false) {
             // They all stand for visitors of their own.

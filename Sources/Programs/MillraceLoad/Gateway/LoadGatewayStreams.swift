@@ -78,7 +78,7 @@ private struct GatewayStreamsScenario: Sendable {
         let fleet = StreamFleet(port: world.port) { world.token($0) }
         let began = ContinuousClock.now
         fleet.start(streams, threads: 2)
-        try await ready(fleet, live, within: .seconds(300))
+        try await fleet.opened(streams, live, within: .seconds(300))
         let opening = began.duration(to: .now) / .seconds(1)
         let open = try resident(world)
         live.update(["\(Humane.count(streams)) streams are open; nothing happens for ten seconds"])
@@ -138,20 +138,6 @@ private struct GatewayStreamsScenario: Sendable {
         return Double(ProcessTable.resident(of: pid).now) / 1_048_576
     }
 
-    private func ready(_ fleet: StreamFleet, _ live: LiveRegion, within limit: Duration) async throws {
-        let deadline = ContinuousClock.now + limit
-        while fleet.counts.ready < streams {
-            guard ContinuousClock.now < deadline else {
-                let counts = fleet.counts
-                throw Failure(
-                    "only \(counts.ready) of \(streams) streams are open after \(Humane.duration(limit)); \(counts.refused) were refused, \(counts.ended) ended"
-                )
-            }
-            live.update(["\(Humane.count(fleet.counts.ready)) of \(Humane.count(streams)) streams are open"])
-            try await Task.sleep(for: .milliseconds(50))
-        }
-    }
-
     private func pass(_ span: Duration, _ fleet: StreamFleet, _ live: LiveRegion, _ what: String) async throws {
         let end = ContinuousClock.now + span
         while ContinuousClock.now < end {
@@ -181,7 +167,7 @@ private struct GatewayStreamsScenario: Sendable {
             while fleet.counts.ready == streams, ContinuousClock.now < patience {
                 try await Task.sleep(for: .milliseconds(20))
             }
-            try await ready(fleet, live, within: .seconds(120))
+            try await fleet.opened(streams, live, within: .seconds(120))
             let took = began.duration(to: .now) / .seconds(1)
             told.append(
                 "\(name): \(Humane.count(fleet.counts.connects - connects)) connections again, all streams open after \(Humane.decimal(took, places: 1)) s"

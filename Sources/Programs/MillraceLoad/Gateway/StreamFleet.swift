@@ -32,19 +32,28 @@ final class StreamFleet: Sendable {
         /// From the call that committed an event to its arrival, of the calm part.
         var calm = Histogram()
         var all = Histogram()
+        /// The same for each minute of the events' times.
+        var minutes: [Int64: Histogram] = [:]
     }
 
     private let port: UInt16
     private let token: @Sendable (Int) -> String
+    private let time: @Sendable (String) -> Int64?
     private let counters = Mutex<[Counts]>([])
     private let results = Mutex(Results())
     private let isOver = Atomic(false)
     /// Events committed later are not of the calm part; as `PracticeMarks.now()`.
     private let calmUntil = Atomic(Int64.max)
 
-    /// - Parameter token: what client n shows.
-    init(port: UInt16, token: @escaping @Sendable (Int) -> String) {
+    /// - Parameters:
+    ///   - token: what client n shows.
+    ///   - time: when an event was called for, from its data; as `PracticeMarks.now()`.
+    init(
+        port: UInt16, time: @escaping @Sendable (String) -> Int64? = StreamLoop.stampedTime,
+        token: @escaping @Sendable (Int) -> String
+    ) {
         self.port = port
+        self.time = time
         self.token = token
     }
 
@@ -67,21 +76,39 @@ final class StreamFleet: Sendable {
         for thread in 0..<threads {
             let people = Array(stride(from: thread, to: clients, by: threads))
             Thread.start(name: "streams-\(thread)") { [self] in
-                var loop = StreamLoop(port: port, people: people, token: token)
+                var loop = StreamLoop(port: port, people: people, time: time, token: token)
                 while !isOver.load(ordering: .relaxed) {
                     loop.turn(calmUntil: calmUntil.load(ordering: .relaxed))
                     let counts = loop.counts
                     counters.withLock { $0[thread] = counts }
                 }
                 loop.close()
-                let (seen, calm, all) = (loop.seen, loop.calm, loop.all)
+                let (seen, calm, all, minutes) = (loop.seen, loop.calm, loop.all, loop.minutes)
                 results.withLock { results in
                     results.seen += seen
                     results.calm.merge(calm)
                     results.all.merge(all)
+                    for (minute, histogram) in minutes {
+                        results.minutes[minute, default: Histogram()].merge(histogram)
+                    }
                 }
                 counters.withLock { $0[thread].isOver = true }
             }
+        }
+    }
+
+    /// Waits until this number of streams is open.
+    func opened(_ streams: Int, _ live: LiveRegion, within limit: Duration) async throws {
+        let deadline = ContinuousClock.now + limit
+        while counts.ready < streams {
+            let counts = counts
+            guard ContinuousClock.now < deadline else {
+                throw Failure(
+                    "only \(counts.ready) of \(streams) streams are open after \(Humane.duration(limit)); \(counts.refused) were refused, \(counts.ended) ended"
+                )
+            }
+            live.update(["\(Humane.count(counts.ready)) of \(Humane.count(streams)) streams are open"])
+            try await Task.sleep(for: .milliseconds(50))
         }
     }
 
@@ -118,6 +145,8 @@ private struct StreamLoop {
     private(set) var counts = StreamFleet.Counts()
     private(set) var calm = Histogram()
     private(set) var all = Histogram()
+    private(set) var minutes: [Int64: Histogram] = [:]
+    private let time: @Sendable (String) -> Int64?
     private var clients: [Client]
     private var byDescriptor: [Int32: Int] = [:]
     private let epoll = millrace_epoll()
@@ -128,8 +157,12 @@ private struct StreamLoop {
     /// The most that wait for their head at once.
     private static let mostOpening = 100
 
-    init(port: UInt16, people: [Int], token: @escaping @Sendable (Int) -> String) {
+    init(
+        port: UInt16, people: [Int], time: @escaping @Sendable (String) -> Int64?,
+        token: @escaping @Sendable (Int) -> String
+    ) {
         self.port = port
+        self.time = time
         self.token = token
         seen = people.map { StreamFleet.Seen(person: $0) }
         clients = Array(repeating: Client(), count: people.count)
@@ -289,11 +322,11 @@ private struct StreamLoop {
             case "change":
                 counts.events += 1
                 if let id { seen[number].seqs.append(id) }
-                if let at = data.firstRange(of: "\"t\": "),
-                    let time = Int64(data[at.upperBound...].prefix { $0.isNumber })
-                {
-                    all.record(nanoseconds: UInt64(max(0, now - time)))
-                    if time < calmUntil { calm.record(nanoseconds: UInt64(max(0, now - time))) }
+                if let time = time(data) {
+                    let took = UInt64(max(0, now - time))
+                    all.record(nanoseconds: took)
+                    minutes[time / 60_000_000_000, default: Histogram()].record(nanoseconds: took)
+                    if time < calmUntil { calm.record(nanoseconds: took) }
                 }
             case "reset": counts.resets += 1
             default: break
@@ -303,5 +336,11 @@ private struct StreamLoop {
         if clients[number].text.starts(with: ": alive\n".utf8), clients[number].text.count == 8 {
             clients[number].text = []
         }
+    }
+
+    /// What the data of an event says after `"t": `.
+    @Sendable static func stampedTime(_ data: String) -> Int64? {
+        guard let at = data.firstRange(of: "\"t\": ") else { return nil }
+        return Int64(data[at.upperBound...].prefix { $0.isNumber })
     }
 }
