@@ -89,7 +89,7 @@ import Testing
             #expect(try await connection.value(owned)?.split(separator: ".").count == down?.split(separator: ".").count)
 
             // A day later the other blob is deleted; two days later the upload that nobody has taken over is, too.
-            let keepers = (0..<2).map { _ in BlobKeeper(store, log: .silent) }
+            let keepers = (0..<2).map { _ in BlobSweeper(store, log: .silent) }
             try await connection.run("select millrace.test_clock_advance('25 h')")
             #expect(try await keepers[0].turn()?.blobs == 1)
             #expect(try await keepers[1].turn() == nil)
@@ -116,17 +116,17 @@ import Testing
             let pool = Pool(database.options, size: 3)
             let store = BlobPlace.postgres.store(pool: pool)
             let blob = try await store.put([1, 2, 3])
-            func reserve() async throws -> UploadHold {
-                try await UploadHold.reserve(id, expiry: expiry, pool: pool)
+            func reserve() async throws -> UploadLinkReservation {
+                try await UploadLinkReservation.reserve(id, expiry: expiry, pool: pool)
             }
             let first = try await reserve()
-            await #expect(throws: UploadHold.Refused.busy) { _ = try await reserve() }
+            await #expect(throws: UploadLinkReservation.Refused.busy) { _ = try await reserve() }
             await first.release()
             let second = try await reserve()
             // The abandoned put does not affect the one that goes on.
             await first.release()
-            await #expect(throws: UploadHold.Refused.used) { try await first.arrived(blob) }
-            await #expect(throws: UploadHold.Refused.busy) { _ = try await reserve() }
+            await #expect(throws: UploadLinkReservation.Refused.used) { try await first.arrived(blob) }
+            await #expect(throws: UploadLinkReservation.Refused.busy) { _ = try await reserve() }
             try await connection.run("select millrace.test_clock_advance('6 minutes')")
             let third = try await reserve()
             // Late, it is not stored at all.
@@ -134,15 +134,15 @@ import Testing
                 continuation.yield([9, 9, 9])
                 continuation.finish()
             }
-            await #expect(throws: UploadHold.Refused.busy) {
+            await #expect(throws: UploadLinkReservation.Refused.busy) {
                 _ = try await store.put(second.counted(bytes, size: 3), limit: 3)
             }
             #expect(try await connection.int("select count(*) from millrace.blob") == 1)
             try await third.arrived(blob)
-            await #expect(throws: UploadHold.Refused.used) { _ = try await reserve() }
+            await #expect(throws: UploadLinkReservation.Refused.used) { _ = try await reserve() }
             // The link stays used after the upload has been taken over.
             try await connection.run("select millrace.blob_release('\\x\(blob)', 'upload:\(id)')")
-            await #expect(throws: UploadHold.Refused.used) { _ = try await reserve() }
+            await #expect(throws: UploadLinkReservation.Refused.used) { _ = try await reserve() }
             try await connection.run("select millrace.test_clock_advance('3 days')")
             try await connection.run("select millrace.blob_sweep_turn()")
             #expect(try await connection.int("select count(*) from millrace.upload") == 0)
@@ -160,7 +160,7 @@ import Testing
             let connection = try await database.connect()
             let pool = Pool(database.options, size: 3)
             let store = try #require(BlobPlace(kind == "dir" ? "dir:\(directory)" : kind)).store(pool: pool)
-            let hold = try await UploadHold.reserve(UUID().uuidString, expiry: 4_000_000_000, pool: pool)
+            let hold = try await UploadLinkReservation.reserve(UUID().uuidString, expiry: 4_000_000_000, pool: pool)
             for pieces in [0, 1, 29, 31, 1000] {
                 let taken = Locked(0)
                 let body = AsyncStream<[UInt8]>(unfolding: {

@@ -56,7 +56,7 @@ final class First: @unchecked Sendable {  // proof: written by the one task that
 
 let first = First()
 let began = ContinuousClock.now
-let engines = (0..<jobs).map { _ in ChildEngine(workshop) }
+let engines = (0..<jobs).map { _ in ChildPageReader(workshop) }
 do {
     var reading = try await workshop.read(file, engines: engines) { _, text in
         if text != nil, first.at == nil { first.at = .now }

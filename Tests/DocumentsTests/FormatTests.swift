@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct FormatTests {
     /// Read as the page that it shows, and copied as it.
-    private func expect(_ name: String, _ file: [UInt8], _ kind: Kind, shows page: Grid, within most: Double)
+    private func expect(_ name: String, _ file: [UInt8], _ kind: FileFormat, shows page: Grid, within most: Double)
         async throws
     {
         try await withFile(file) { file in
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func `a picture in which no letter has room is a page without words`() async throws {
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         for (width, height) in [(1, 1), (4, 4), (7, 300), (8, 8), (12, 9), (300, 3)] {
             let rows = (0..<height).map { y in (0..<width).map { UInt8(($0 + y) % 2 * 255) } }
             try await withFile(png(width: width, height: height, rows: rows)) { file in
@@ -102,7 +102,7 @@ import Testing
                     "/Type/XObject/Subtype/Image/Width \(side)/Height \(side)/ColorSpace/DeviceGray/BitsPerComponent 1",
                     "00"),
             ])
-            let engine = ChildEngine(workshop)
+            let engine = ChildPageReader(workshop)
             try await withFile(file) { file in
                 let reading = try await workshop.read(file, engines: [engine])
                 #expect(reading.texts[1]?.text.contains("Hello out there") == true, "\(side): \(reading.failures)")

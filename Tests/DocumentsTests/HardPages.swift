@@ -66,7 +66,7 @@ enum HardPage {
     static func read(_ page: Grid, languages: [String] = ["eng"], dpi: Double = 200) async throws -> PageText {
         var own = workshop
         own.languages = languages
-        let engine = ChildEngine(own)
+        let engine = ChildPageReader(own)
         let head = Raster.Head(width: page.width, height: page.height, dpi: dpi)
         let raster = try Raster(head: head, pixels: page.pixels[...], mostPixels: 100_000_000)
         let outcome: Result<PageText, any Error>

@@ -12,7 +12,7 @@ import Testing
         return tight
     }
 
-    private func read(_ bytes: [UInt8], engine: any Engine) async throws -> Result<DocumentReading, DocumentFailure> {
+    private func read(_ bytes: [UInt8], engine: any PageReader) async throws -> Result<DocumentReading, DocumentFailure> {
         try await withFile(bytes) { file in
             await outcome { try await tight().read(file, engines: [engine]) }
         }
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func `a page that hurts leaves the others unhurt`() async throws {
-        let engine = ChildEngine(tight())
+        let engine = ChildPageReader(tight())
         let two = pdf([
             "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R 4 0 R]/Count 2>>",
             "<</Type/Page/Parent 2 0 R/MediaBox[0 0 14400000 14400000]/Contents 5 0 R>>",

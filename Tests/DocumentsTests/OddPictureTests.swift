@@ -219,7 +219,7 @@ import Testing
                 continue
             }
             #expect(failure.reason == .unsupported && failure.sentence.contains(name), "\(failure)")
-            #expect(failure.sentence.contains(Kind.names), "\(failure)")
+            #expect(failure.sentence.contains(FileFormat.names), "\(failure)")
         }
     }
 }

@@ -14,7 +14,7 @@ private func page() async throws -> Grid {
 
 @Suite struct PictureTests {
     /// Its words are read, the copy shows what is meant, and the words of the copy stand where they are seen.
-    private func expect(_ name: String, _ file: [UInt8], shows page: Grid, within most: Double, _ engine: ChildEngine)
+    private func expect(_ name: String, _ file: [UInt8], shows page: Grid, within most: Double, _ engine: ChildPageReader)
         async throws
     {
         try await withFile(file) { file in
@@ -43,7 +43,7 @@ private func page() async throws -> Grid {
         let page = try await page()
         // Otherwise the comparison would say nothing.
         for orientation in 2...4 { #expect(page.stored(orientation).distance(to: page) > 7) }
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         for orientation in 1...8 {
             let stored = page.stored(orientation)
             let grey = TIFFForm(orientation: orientation).made(of: page)
@@ -56,7 +56,7 @@ private func page() async throws -> Grid {
 
     @Test func `every form of TIFF shows the same page`() async throws {
         let page = try await page()
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         let forms: [(String, TIFFForm, Double)] = [
             ("tiles", TIFFForm(tile: 64), 0), ("tiles of one bit", TIFFForm(bits: 1, tile: 64), 5),
             ("tiles, turned", TIFFForm(orientation: 6, tile: 64), 0),
@@ -82,7 +82,7 @@ private func page() async throws -> Grid {
 
     @Test func `what is transparent in a PNG is paper`() async throws {
         let page = try await page()
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         let (width, height) = (page.width, page.height)
         func rows(_ row: ([UInt8]) -> [UInt8]) -> [[UInt8]] {
             (0..<height).map { row(Array(page.pixels[$0 * width..<($0 + 1) * width])) }
@@ -148,7 +148,7 @@ private func page() async throws -> Grid {
 
     @Test func `a JPEG with bytes too many, or an EXIF that says nothing, is read`() async throws {
         let page = try await page()
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         let files: [(String, [UInt8])] = [
             ("bytes between segments", jpeg(of: page, junk: Array("0hello".utf8))),
             ("a stuffed byte between segments", jpeg(of: page, junk: [0xff, 0])),

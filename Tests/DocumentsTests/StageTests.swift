@@ -74,7 +74,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
 
     @Test(arguments: [0, 1, 2, 3])
     func `a scan is read whichever way it lies, and can be searched`(_ quarters: Int) async throws {
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         let percents = Mutex<[Int]>([])
         try await withFile(try await scanned(turned: quarters)) { file in
             let inspection = try await workshop.probe(file).value
@@ -105,7 +105,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
 
     /// At 300 dpi it is read smaller than it is.
     @Test func `a picture of more dots says the same, at the same places`() async throws {
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         var found: [[Word]] = []
         for dpi in [200.0, 300] {
             try await withFile(letter) { file in
@@ -140,7 +140,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
                 "0.2 g 30 140 440 30 re f 1 g BT /F 14 Tf 40 150 Td (\(heading)) Tj ET "
                     + "0 g BT /F 13 Tf 40 100 Td 22 TL (\(wanted)) Tj T* (and every station had a clock.) Tj ET"),
         ])
-        let engine = ChildEngine(workshop)
+        let engine = ChildPageReader(workshop)
         try await withFile(page) { file in
             let inspection = try await workshop.probe(file).value
             let raster = try await workshop.raster(file, inspection, page: 1).value
@@ -158,7 +158,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         }
         var humble = workshop
         humble.niceness = 20
-        let engine = ChildEngine(humble, patience: patience)
+        let engine = ChildPageReader(humble, patience: patience)
         try await withFile(try await scanned()) { file in
             let inspection = try await workshop.probe(file).value
             let raster = try await workshop.raster(file, inspection, page: 1).value
@@ -171,7 +171,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             #expect(try await engine.read(raster).blocks.first?.lines.first?.text == wanted)
             #expect(await engine.niceness == 5 && tellings.withLock { $0 } == 1)
             // A caller that gives up does not have to wait for another try.
-            let other = ChildEngine(humble, patience: EnginePriority())
+            let other = ChildPageReader(humble, patience: EnginePriority())
             let reading = Task { try await other.read(raster) }
             try await eventually("it is being read") { await other.niceness == 20 }
             reading.cancel()
@@ -244,7 +244,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
             mostPixels: 90_000)
         var bare = workshop
         bare.languages = ["klingon"]
-        let engine = ChildEngine(bare)
+        let engine = ChildPageReader(bare)
         guard case .failure(let failure) = await outcome({ try await engine.read(raster) }) else {
             Issue.record("an engine without models read something")
             return
@@ -253,7 +253,7 @@ private func scanned(turned quarters: Int = 0) async throws -> [UInt8] {
         _ = await engine.end()
         var short = workshop
         short.enginePages = 2
-        let warm = ChildEngine(short)
+        let warm = ChildPageReader(short)
         for _ in 0..<5 { #expect(try await warm.read(raster).wordCount == 0) }
         #expect(await warm.end().cpu > .zero)
     }

@@ -19,8 +19,8 @@ private final class Memory: Sendable {
     var reads: Int { state.withLock { $0.reads } }
     var names: [String] { state.withLock { $0.values.keys.sorted() } }
 
-    var abilities: Abilities {
-        Abilities(
+    var backend: RunBackend {
+        RunBackend(
             steps: { _ in
                 self.state.withLock {
                     $0.reads += 1
@@ -37,16 +37,16 @@ private final class Memory: Sendable {
             },
             progress: { _, progress in self.state.withLock { $0.progress.append(progress) } },
             line: { _, line in self.state.withLock { $0.lines.append(line) } },
-            spawn: Abilities.unimplemented.spawn, recordUndoable: Abilities.unimplemented.recordUndoable,
-            undone: Abilities.unimplemented.undone, wait: Abilities.unimplemented.wait,
-            publish: Abilities.unimplemented.publish, putState: Abilities.unimplemented.putState,
-            earlier: Abilities.unimplemented.earlier)
+            spawn: RunBackend.unimplemented.spawn, recordUndoable: RunBackend.unimplemented.recordUndoable,
+            undone: RunBackend.unimplemented.undone, wait: RunBackend.unimplemented.wait,
+            publish: RunBackend.unimplemented.publish, putState: RunBackend.unimplemented.putState,
+            earlier: RunBackend.unimplemented.earlier)
     }
 
     func run() -> Context {
         Context(
             id: 7, kind: "test", queue: "default", attempt: 1, maxAttempts: 20, crashes: 0, enqueuedAt: Date(),
-            claimedAt: Date(), session: 1, number: 8, tenant: nil, tags: [], metadata: nil, abilities: abilities)
+            claimedAt: Date(), session: 1, number: 8, tenant: nil, tags: [], metadata: nil, backend: backend)
     }
 }
 
@@ -106,9 +106,9 @@ private struct Broken: Error {}
             #expect(error == .malformedName(name) && error?.retry == .never)
         }
         let large = await #expect(throws: StepError.self) {
-            try await run.step("large") { String(repeating: "x", count: Recorded.largest) }
+            try await run.step("large") { String(repeating: "x", count: StoredJSON.largest) }
         }
-        #expect(large == .tooLarge(name: "large", bytes: Recorded.largest + 2) && large?.retry == .never)
+        #expect(large == .tooLarge(name: "large", bytes: StoredJSON.largest + 2) && large?.retry == .never)
         for (name, value) in [("nul", "a\0b"), ("slash", "\\u0000"), ("both", "\\\0")] {
             let error = try? await run.step(name) { value }
             #expect((error == nil) == value.contains("\0"), "\(name)")
@@ -165,7 +165,7 @@ private struct Broken: Error {}
         let run = Context(
             id: 7, kind: "test", queue: "default", attempt: 1, maxAttempts: 20, crashes: 0, enqueuedAt: Date(),
             claimedAt: Date(), session: 1, number: 8, tenant: nil, tags: [], metadata: nil, takesUndos: false,
-            abilities: Memory().abilities)
+            backend: Memory().backend)
         await #expect(throws: StepError.notUndoable(name: "charge")) {
             try await run.step("charge", undo: { (_: Int) in }) {
                 Issue.record("it was done")
@@ -175,11 +175,11 @@ private struct Broken: Error {}
         #expect(StepError.notUndoable(name: "charge").retry == .never)
     }
 
-    @Test func `a context without abilities says which is missing`() async throws {
+    @Test func `a context without backend says which is missing`() async throws {
         let run = Context(
             id: 7, kind: "test", queue: "default", attempt: 1, maxAttempts: 20, crashes: 0, enqueuedAt: Date(),
             claimedAt: Date(), session: 1, number: 8, tenant: nil, tags: [], metadata: nil)
-        await #expect(throws: Abilities.Unimplemented.self) { try await run.step("n") { 1 } }
+        await #expect(throws: RunBackend.Unimplemented.self) { try await run.step("n") { 1 } }
     }
 
     @Test func `progress and lines are brought within their bounds`() {
@@ -203,7 +203,7 @@ private struct Broken: Error {}
         #expect(run.leavings.result == nil)
         try run.result(1)
         try run.result(Charge(id: "c"))
-        #expect(throws: ResultError.self) { try run.result(String(repeating: "x", count: Recorded.largest)) }
+        #expect(throws: ResultError.self) { try run.result(String(repeating: "x", count: StoredJSON.largest)) }
         #expect(throws: ResultError.self) { try run.result("\0") }
         #expect(run.leavings.result == Array(#"{"id":"c"}"#.utf8))
     }

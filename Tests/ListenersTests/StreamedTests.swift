@@ -7,7 +7,7 @@ import Threads
 @Suite struct StreamedTests {
     private final class Stream: Sendable {
         let writer = Locked<BodyWriter?>(nil)
-        let ended = Signal()
+        let ended = Wakeup()
         let isOver = Locked(false)
 
         var route: Route {

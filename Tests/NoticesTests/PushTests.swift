@@ -272,7 +272,7 @@ import Transfers
                 ),
             ] {
                 let supervisor = NoticeBench.supervisor()
-                let gate = Signal()
+                let gate = Wakeup()
                 let reading = Task {
                     try await supervisor.read(key) {
                         await gate.wait()

@@ -90,6 +90,9 @@ extension Connection {
             select 'job ' || w.job || ' waits for its children as one that was enqueued after them' from millrace.wait w
               join millrace.blocked b on b.job = w.job where w.what = 3 and b.starts <> 2
             union all
+            select 'job ' || d.job || ' stands still, and waits for nothing' from millrace.timer d
+             where d.due > millrace.now() + interval '70 years' and not exists (select from millrace.wait w where w.job = d.job and w.place = d.due)
+            union all
             select 'job ' || w.job || ' is gone, and its wait is there' from millrace.wait w where not exists (select from millrace.job j where j.id = w.job)
             """)
     }

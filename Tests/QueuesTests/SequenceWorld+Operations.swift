@@ -18,7 +18,6 @@ extension SequenceWorld {
         ]
     }
 
-    private static let jobs = "select id from millrace.job"
     private static let ended = "select id from millrace.history where outcome in (2, 3)"
     private static let successors = "select next from millrace.unique_lock where next is not null"
 
@@ -187,7 +186,7 @@ extension SequenceWorld {
         let limit = random.chance(0.3) ? "'l'" : "null"
         let time = random.chance(0.2) ? ", run_at => millrace.now() + interval '30 s'" : ""
         let expiry =
-            random.chance(0.15)
+            random.chance(0.2)
             ? ", options => jsonb_build_object('expires_at', millrace.now() + interval '25 s')" : ""
         return "tenant => \(tenant), limit_key => \(limit)\(time)\(expiry)"
     }

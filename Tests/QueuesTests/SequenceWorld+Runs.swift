@@ -56,7 +56,7 @@ extension SequenceWorld {
             ) {
                 wrong.append("job \(job) has begun, and has expired")
             }
-            let lease = try await worker.int("select number from millrace.lease where \(job) = any (ids)")
+            let lease = try await worker.int("select r.number from (\(Self.unfinished)) r where r.job = \(job)")
             try await end(Run(session: session, number: lease, job: job), outcome: 2)
         }
         return taken

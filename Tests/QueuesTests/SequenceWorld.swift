@@ -16,6 +16,8 @@ struct SequenceWorld {
     /// People, programs and handlers.
     var callers: [Caller]
     var random: SeededRandom
+    /// What is done in this round, and how often.
+    let weights: [(Operation, Int)]
     var session = 1
     var number = 8
     /// Counts what is charged and signalled.
@@ -30,6 +32,8 @@ struct SequenceWorld {
     static let usual: Set<String> = ["23505", "55000", "P0002", "40001", "55P03", "22023", "53400"]
 
     init(_ database: TestDatabase, random: SeededRandom) async throws {
+        var random = random
+        weights = Self.weights(&random)
         self.random = random
         worker = try await database.connect()
         callers = []
@@ -49,11 +53,21 @@ struct SequenceWorld {
         try await worker.limit("key", "l", #"{"concurrency": 1}"#)
     }
 
+    /// Every other round does few kinds of things, and each more often: what only three operations together bring about is rare among forty.
+    private static func weights(_ random: inout SeededRandom) -> [(Operation, Int)] {
+        guard random.chance(0.5) else { return Operation.weights }
+        let always: Set<Operation> = [.enqueue, .claim, .end, .house]
+        return Operation.weights.compactMap { operation, weight in
+            guard !always.contains(operation) else { return (operation, weight) }
+            return random.chance(0.4) ? (operation, weight * random.pick([(1, 1), (2, 1), (4, 1)])) : nil
+        }
+    }
+
     mutating func step() async throws {
         if let caller = callers.indices.first(where: { callers[$0].isOpen && random.chance(0.35) }) {
             return try await goOn(caller)
         }
-        let operation = random.pick(Operation.weights)
+        let operation = random.pick(weights)
         do {
             try await perform(operation, by: random.below(callers.count))
         } catch let error as PostgresError where Self.usual.contains(error.sqlState ?? "") {
@@ -107,8 +121,14 @@ struct SequenceWorld {
         try await worker.run(sql)
     }
 
-    /// Up to `count` of what a query finds.
+    static let jobs = "select id from millrace.job"
+    /// Jobs that something stands beside.
+    private static let laden =
+        "select job from millrace.wait union all select job from millrace.blocked union all select job from millrace.step"
+
+    /// Up to `count` of what a query finds. Of all jobs, those that have more beside them come more often.
     mutating func some(_ count: Int, _ select: String) async throws -> [String] {
+        let select = select == Self.jobs && random.chance(0.4) ? Self.laden : select
         let all = try await worker.column("select distinct x::bigint from (\(select)) s(x) order by 1")
         return all.isEmpty ? [] : (0..<count).map { _ in all[random.below(all.count)] }
     }

@@ -10,7 +10,7 @@ import Threads
     private final class Source: Sendable {
         let requests = Mutex(0)
         let cancelled = Mutex(0)
-        let gate = Signal()
+        let gate = Wakeup()
 
         func token() async throws -> String {
             let number = requests.withLock { requests in
@@ -72,7 +72,7 @@ import Threads
 
     @Test func `calls of several providers share a read and its error, and the next call reads again`() async throws {
         let supervisor = Supervisor(Supervisor.Options(), log: .silent)
-        let gate = Signal()
+        let gate = Wakeup()
         let reads = Mutex(0)
         let load: @Sendable () async throws -> String = {
             let number = reads.withLock { reads in
@@ -114,7 +114,7 @@ import Threads
 
     @Test func `an error goes to those who wait, and is not kept`() async throws {
         let coalescer = Coalescer<Int, String>()
-        let gate = Signal()
+        let gate = Wakeup()
         let tries = Mutex(0)
         let load: @Sendable () async throws -> String = {
             let first = tries.withLock { tries in

@@ -4,24 +4,24 @@ import Threads
 
 @Suite struct SignalTests {
     @Test func `a call before the wait is not lost`() async {
-        let signal = Signal()
+        let signal = Wakeup()
         signal.fire()
         #expect(await signal.wait())
     }
 
     @Test func `many calls are one`() async {
-        let signal = Signal()
+        let signal = Wakeup()
         for _ in 0..<10 { signal.fire() }
         #expect(await signal.wait())
         #expect(!(await signal.wait(for: .zero)))
     }
 
     @Test func `a wait ends at its limit`() async {
-        #expect(!(await Signal().wait(for: .milliseconds(1))))
+        #expect(!(await Wakeup().wait(for: .milliseconds(1))))
     }
 
     @Test func `each wait ends at its own limit, whatever those of the waits before`() async {
-        let signal = Signal()
+        let signal = Wakeup()
         for round in 0..<60 {
             let long = Task { await signal.wait(for: .seconds(600 - round)) }
             if round.isMultiple(of: 2) { try? await Task.sleep(for: .milliseconds(1)) }
@@ -36,7 +36,7 @@ import Threads
     }
 
     @Test func `a cancelled task does not wait`() async {
-        let signal = Signal()
+        let signal = Wakeup()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return await signal.wait()
@@ -45,7 +45,7 @@ import Threads
     }
 
     @Test func `a cancelled wait does not swallow a later call`() async {
-        let signal = Signal()
+        let signal = Wakeup()
         let task = Task { await signal.wait() }
         task.cancel()
         #expect(!(await task.value))
@@ -55,9 +55,9 @@ import Threads
 
     /// Each round fires once, at any moment of a wait that may also end by itself or be cancelled.
     @Test func `no wake-up is lost among calls, limits and cancellations`() async {
-        let signal = Signal()
+        let signal = Wakeup()
         let rounds = 100_000
-        let go = Signal()
+        let go = Wakeup()
         let heard = Mutex(0)
         let caller = Task.detached {
             for round in 0..<rounds {

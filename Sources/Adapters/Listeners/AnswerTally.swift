@@ -5,7 +5,7 @@ import Threads
 /// Counts answers, and logs a line for each. The path is logged as its pattern, because the parts in braces may be secrets, and the query
 /// is left out.
 final class AnswerTally: Sendable {
-    let changed = Signal()
+    let changed = Wakeup()
     private let log: Log
     private let state = Mutex(Listener.Counts())
 

@@ -58,8 +58,8 @@ package final class Exchange: Sendable {
     private let limit = Mutex(0)
     private let hasBegun = Mutex(false)
     private let state = Mutex(State())
-    private let readable = Signal()
-    private let writable = Signal()
+    private let readable = Wakeup()
+    private let writable = Wakeup()
     let note = Mutex(Note())
 
     /// For the log.

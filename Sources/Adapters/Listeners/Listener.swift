@@ -49,7 +49,7 @@ package final class Listener: Sendable {
     private let daemon: Daemon
     private let tally: AnswerTally
     private let connections: Int
-    private let stopping = Signal()
+    private let stopping = Wakeup()
 
     /// Takes the address at once; connections wait until `run`.
     package init(_ options: Options, routes: [Route], log: Log) throws(ListenerError) {

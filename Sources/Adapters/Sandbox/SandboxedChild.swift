@@ -61,7 +61,7 @@ package final class SandboxedChild: Sendable {
     let limits: Limits
     private let ids = Atomic<Int64>(0)
     private let last = Mutex<(pid: Int32?, refused: UInt32, ending: ProcessEnd?)>((nil, 0, nil))
-    private let over = Signal()
+    private let over = Wakeup()
 
     private init(_ limits: Limits) {
         self.limits = limits

@@ -104,7 +104,7 @@ extension DocumentPrograms {
     private static func failed<Value>(_ failure: ChildFailure) async throws(ChildFailure) -> Value { throw failure }
 
     /// The program that draws or decodes documents of this kind.
-    static func decoder(of kind: Kind) -> Stage {
+    static func decoder(of kind: FileFormat) -> Stage {
         switch kind {
         case .pdf: .raster
         case .heic, .avif: .heic

@@ -20,7 +20,7 @@ package struct DocumentReading: Sendable {
 extension DocumentPrograms {
     /// Reads as many pages at a time as there are engines.
     package func read(
-        _ file: Int32, password: String? = nil, engines: [any Engine],
+        _ file: Int32, password: String? = nil, engines: [any PageReader],
         page done: (@Sendable (Int, PageText?) -> Void)? = nil
     ) async throws(DocumentFailure) -> DocumentReading {
         let probed = try await probe(file, password: password)
@@ -47,7 +47,7 @@ extension DocumentPrograms {
         for (page, text) in own where isRead(page) { done?(page, text) }
         let unread = sound.filter { !isRead($0) }
         let stage = Self.decoder(of: inspection.kind)
-        await withTaskGroup(of: (Int, any Engine, Result<PageText, DocumentFailure>, Usage).self) { group in
+        await withTaskGroup(of: (Int, any PageReader, Result<PageText, DocumentFailure>, Usage).self) { group in
             var (left, free) = (unread[...], engines)
             while true {
                 while !left.isEmpty, !free.isEmpty {

@@ -18,13 +18,13 @@ actor NoticeLane {
     }
 
     let options: Options
-    let signal = Signal()
+    let signal = Wakeup()
     private let database: ConnectionOptions
     private let dispatch: NoticeRouter
     private let tally: NoticeTally
     private let log: Log
     private let holder = Int64.random(in: 1 ... .max)
-    private let written = Signal()
+    private let written = Wakeup()
     private var running = 0
     private var isFull = false
     private var results: [NoticeStore.Result] = []

@@ -11,13 +11,13 @@ actor NoticeSleepLock {
 
     private let hearing: NotificationHub
     private let log: Log
-    private let signals: [Bool: Signal]
+    private let signals: [Bool: Wakeup]
     /// Lanes that find more than they can take. They look again by themselves, so no one needs to notify them.
     private var busy: Set<Bool> = []
     private var connection: Connection?
 
     /// - Parameter signals: the key is true for the lane of alarms.
-    init(hearing: NotificationHub, signals: [Bool: Signal], log: Log) {
+    init(hearing: NotificationHub, signals: [Bool: Wakeup], log: Log) {
         self.hearing = hearing
         self.signals = signals
         self.log = log

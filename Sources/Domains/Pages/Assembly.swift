@@ -69,7 +69,7 @@ package struct AssemblyRequest: Codable, Sendable {
         package init() {}
     }
 
-    package var kind: Kind
+    package var kind: FileFormat
     package var password: String?
     /// The pages that get a text layer.
     package var pages: [Page]
@@ -107,7 +107,7 @@ package struct AssemblyRequest: Codable, Sendable {
         }
     }
 
-    package init(kind: Kind, password: String?, pages: [Page], inspection: Inspection) {
+    package init(kind: FileFormat, password: String?, pages: [Page], inspection: Inspection) {
         self.kind = kind
         self.password = password
         self.pages = pages

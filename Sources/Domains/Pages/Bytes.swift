@@ -27,9 +27,9 @@ package struct Bytes: @unchecked Sendable {
     }
 }
 
-extension Kind {
+extension FileFormat {
     /// Judged by the first bytes. A PDF may have other bytes before it, as some mail programs leave them.
-    package static func of(_ bytes: Bytes) -> Kind? {
+    package static func of(_ bytes: Bytes) -> FileFormat? {
         if bytes.number(0, 4) == 0x8950_4e47, bytes.number(4, 4) == 0x0d0a_1a0a { return .png }
         if bytes.number(0, 3) == 0xffd8ff { return .jpeg }
         if ["II*\0", "MM\0*", "II+\0", "MM\0+"].contains(where: { bytes.starts(with: $0) }) { return .tiff }
@@ -50,7 +50,7 @@ extension Kind {
     }
 
     /// By its brands: the first is the main one, and of the general ones only the others tell.
-    private static func boxed(_ bytes: Bytes) -> Kind? {
+    private static func boxed(_ bytes: Bytes) -> FileFormat? {
         func brand(_ at: Int, _ names: [String]) -> Bool { names.contains { bytes.starts(with: $0, at: at) } }
         let (av1, general) = (["avif", "avis"], ["mif1", "msf1", "miaf"])
         if brand(8, av1) { return .avif }

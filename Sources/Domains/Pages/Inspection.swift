@@ -1,5 +1,5 @@
 /// The kind of a file, judged by its first bytes and never by its name.
-package enum Kind: String, Codable, Sendable, CaseIterable {
+package enum FileFormat: String, Codable, Sendable, CaseIterable {
     case pdf, png, jpeg, tiff, heic, avif, gif, bmp, webp, jp2
 
     package var isImage: Bool { self != .pdf }
@@ -53,7 +53,7 @@ package struct Inspection: Codable, Sendable, Equatable {
         }
     }
 
-    package var kind: Kind
+    package var kind: FileFormat
     package var pages: [Page] = []
     package var isEncrypted = false
     package var isSigned = false
@@ -68,7 +68,7 @@ package struct Inspection: Codable, Sendable, Equatable {
     /// Its active elements: javascript, launch, embedded_files, xfa, open_action.
     package var active: [String] = []
 
-    package init(_ kind: Kind) {
+    package init(_ kind: FileFormat) {
         self.kind = kind
     }
 

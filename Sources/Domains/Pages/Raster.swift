@@ -2,7 +2,7 @@
 package struct RasterRequest: Codable, Sendable {
     /// From 1.
     package var page: Int
-    package var kind: Kind
+    package var kind: FileFormat
     package var dpi: Double
     package var mostPixels: Int
     package var password: String?
@@ -11,7 +11,7 @@ package struct RasterRequest: Codable, Sendable {
     /// For images that a PDF cannot hold unchanged: keeps red, green and blue, if there are any.
     package var keepsColor = false
 
-    package init(page: Int, kind: Kind, dpi: Double, mostPixels: Int, password: String? = nil) {
+    package init(page: Int, kind: FileFormat, dpi: Double, mostPixels: Int, password: String? = nil) {
         self.page = page
         self.kind = kind
         self.dpi = dpi

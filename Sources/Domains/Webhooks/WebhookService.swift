@@ -37,7 +37,7 @@ package actor WebhookService {
     let log: Log
     private let hearing: NotificationHub
     private let sleepLock: WebhookSleepLock
-    private let bell: Signal
+    private let bell: Wakeup
     /// Requests under way, by target.
     private var underWay: [String: Int] = [:]
     package private(set) var tally = Tally()
@@ -51,7 +51,7 @@ package actor WebhookService {
     package init(pool: Pool, hearing: NotificationHub? = nil, caller: WebhookClient, options: Options, log: Log) {
         table = WebhookStore(pool: pool)
         self.hearing = hearing ?? NotificationHub(pool.options)
-        bell = Signal()
+        bell = Wakeup()
         sleepLock = WebhookSleepLock(self.hearing, bell: bell)
         self.caller = caller
         self.options = options

@@ -8,10 +8,10 @@ actor WebhookSleepLock {
     private static let place = Int32(64)
 
     private let hearing: NotificationHub
-    private let bell: Signal
+    private let bell: Wakeup
     private var connection: Connection?
 
-    init(_ hearing: NotificationHub, bell: Signal) {
+    init(_ hearing: NotificationHub, bell: Wakeup) {
         self.hearing = hearing
         self.bell = bell
         hearing.heed(["millrace_events", "millrace_webhooks"]) { [bell] news in

@@ -24,7 +24,7 @@ extension Context {
         try Task.checkCancellation()
         let step = Self.changePrefix + name
         // What is on record, or the old way: the call may come and go.
-        if abilities.rehearsing != nil { return try await abilities.changed(self, step, name) }
+        if backend.rehearsing != nil { return try await backend.changed(self, step, name) }
         switch try await turn(step) {
         case .recorded(let value): return value == Array("true".utf8)
         case .overlaps: throw StepError.overlapping(name: step)
@@ -33,7 +33,7 @@ extension Context {
         }
         do {
             // What is undone began without it, or it would be on record.
-            let answer = undo == nil ? try await abilities.changed(self, step, name) : false
+            let answer = undo == nil ? try await backend.changed(self, step, name) : false
             withSteps { $0.settle(step, Array((answer ? "true" : "false").utf8)) }
             return answer
         } catch {

@@ -77,7 +77,7 @@ extension Context {
     @discardableResult
     nonisolated(nonsending) public func spawn<Work: Job>(_ job: Work, queue: String? = nil) async throws -> Int64 {
         if undo != nil { return 0 }  // what an undo passes on its way makes no jobs
-        return try await abilities.spawn(
+        return try await backend.spawn(
             self,
             Spawned(
                 kind: Work.kind, args: [try Self.args(job)], encrypted: Work.encrypted, queue: queue, priority: nil,
@@ -95,10 +95,10 @@ extension Context {
             page.args.append(try Self.args(job))
             guard page.args.count == Self.spawnPage else { continue }
             try Task.checkCancellation()
-            _ = try await abilities.spawn(self, page)
+            _ = try await backend.spawn(self, page)
             page.args.removeAll(keepingCapacity: true)
         }
-        if !page.args.isEmpty { _ = try await abilities.spawn(self, page) }
+        if !page.args.isEmpty { _ = try await backend.spawn(self, page) }
     }
 
     private static func args(_ job: some Job) throws -> [UInt8] {
@@ -125,7 +125,7 @@ public struct EarlierJobs<Value: Decodable & Sendable>: AsyncSequence, Sendable 
         /// The next one; nil at the end. A result that is no `Value` is an error.
         public mutating func next() async throws -> Earlier<Value>? {
             if page.isEmpty, !isLast {
-                page = try await context.abilities.earlier(context, after)[...]
+                page = try await context.backend.earlier(context, after)[...]
                 isLast = page.isEmpty
                 after = page.last?.id ?? after
             }

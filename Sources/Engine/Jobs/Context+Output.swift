@@ -17,7 +17,7 @@ extension Context {
         let bytes = try Self.output(value)
         if undo != nil { return }  // the run whose work is undone has published it
         try Task.checkCancellation()
-        try await abilities.publish(self, bytes, key, nextCall())
+        try await backend.publish(self, bytes, key, nextCall())
     }
 
     /// Replaces the job's one state, which `millrace jobs show` and `state(of:as:)` of a client answer with: what a caller may ask of a job that
@@ -28,12 +28,12 @@ extension Context {
         let bytes = try Self.output(value)
         if undo != nil { return }
         try Task.checkCancellation()
-        try await abilities.putState(self, bytes)
+        try await backend.putState(self, bytes)
     }
 
     private static func output(_ value: some Encodable) throws(OutputError) -> [UInt8] {
-        do throws(Recorded.Unfit) {
-            return try Recorded.json(value)
+        do throws(StoredJSON.Unfit) {
+            return try StoredJSON.json(value)
         } catch {
             switch error {
             case .tooLarge(let bytes): throw .tooLarge(bytes: bytes)

@@ -7,21 +7,21 @@ extension Context {
     ///   - note: A line for people, of at most 1,000 characters.
     public func progress(_ fraction: Double? = nil, stage: String? = nil, note: String? = nil) {
         markReporting()
-        abilities.progress(self, JobProgress(fraction: fraction, stage: stage, note: note))
+        backend.progress(self, JobProgress(fraction: fraction, stage: stage, note: note))
     }
 
     /// Writes a line to the worker's log, and keeps it with the job: its newest 200 lines and 64 KiB. A line is cut at 4,000
     /// characters.
     public func log(_ text: String, _ level: LogLine.Level = .info) {
         markReporting()
-        abilities.line(self, LogLine(text, level))
+        backend.line(self, LogLine(text, level))
     }
 
     /// Sets the result that the job's caller can read once this run has ended with ``Verdict/done``; the last call counts. At most 1 MiB of
     /// JSON. A handler that returns ``Verdict/recorded`` passes its result to `millrace.complete` instead.
     public func result(_ value: some Encodable) throws(ResultError) {
-        do throws(Recorded.Unfit) {
-            keep(try Recorded.json(value))
+        do throws(StoredJSON.Unfit) {
+            keep(try StoredJSON.json(value))
         } catch {
             switch error {
             case .tooLarge(let bytes): throw .tooLarge(bytes: bytes)

@@ -28,8 +28,8 @@ extension Context {
     ) async throws -> Value {
         let bytes = try await recorded(name, isUndoable: isUndoable) {
             let value = try await body()
-            do throws(Recorded.Unfit) {
-                return try Recorded.json(value)
+            do throws(StoredJSON.Unfit) {
+                return try StoredJSON.json(value)
             } catch {
                 switch error {
                 case .tooLarge(let bytes): throw StepError.tooLarge(name: name, bytes: bytes)
@@ -58,7 +58,7 @@ extension Context {
         guard (1...128).contains(name.unicodeScalars.count), !name.unicodeScalars.contains("\0") else {
             throw StepError.malformedName(name)
         }
-        if let rehearsing = abilities.rehearsing { return try await rehearsing.ask(self, RehearsedAsk(step: name)) }
+        if let rehearsing = backend.rehearsing { return try await rehearsing.ask(self, RehearsedAsk(step: name)) }
         try Task.checkCancellation()
         switch try await turn(name) {
         case .recorded(let value): return value
@@ -71,7 +71,7 @@ extension Context {
             let done = try await body()
             let value =
                 isUndoable
-                ? try await abilities.recordUndoable(self, name, done) : try await abilities.record(self, name, done)
+                ? try await backend.recordUndoable(self, name, done) : try await backend.record(self, name, done)
             withSteps { $0.settle(name, value) }
             return value
         } catch {
@@ -84,7 +84,7 @@ extension Context {
     nonisolated(nonsending) func turn(_ name: String) async throws -> RecordedSteps.Turn {
         let first = withSteps { $0.turn(name) }
         guard first == .read else { return first }
-        let values = try await abilities.steps(self)
+        let values = try await backend.steps(self)
         return withSteps { steps in
             steps.read(values)
             return steps.turn(name)

@@ -67,7 +67,7 @@ extension Context {
     }
 
     nonisolated(nonsending) private func end() async throws {
-        try await abilities.undone(self)
+        try await backend.undone(self)
         markUndone()
         throw UndoIsDone()
     }

@@ -195,7 +195,7 @@ extension Context {
             WaitRequest(
                 step: step, what: what, options: Array(try JSONEncoder().encode(options)), children: children)
         }
-        if let rehearsing = abilities.rehearsing {
+        if let rehearsing = backend.rehearsing {
             return try await rehearsing.ask(self, RehearsedAsk(step: step, wait: try request()))
         }
         try Task.checkCancellation()
@@ -207,7 +207,7 @@ extension Context {
         }
         do {
             if let undo { throw UndoNotReached(step: undo.step, why: "step \(step) before it is not on record") }
-            guard let value = try await abilities.wait(self, try request()) else {
+            guard let value = try await backend.wait(self, try request()) else {
                 markWaiting(at: step)
                 throw RunHasEnded(step: step)
             }

@@ -38,7 +38,7 @@ public final class Context: Sendable {
 
     package let session: Int64
     package let number: Int64
-    let abilities: Abilities
+    let backend: RunBackend
     private let state = Mutex(State())
 
     private struct State {
@@ -124,7 +124,7 @@ public final class Context: Sendable {
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
         session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?,
-        undo: Undo? = nil, takesUndos: Bool = true, version: Int? = nil, abilities: Abilities = .unimplemented
+        undo: Undo? = nil, takesUndos: Bool = true, version: Int? = nil, backend: RunBackend = .unimplemented
     ) {
         self.takesUndos = takesUndos
         self.version = version
@@ -142,7 +142,7 @@ public final class Context: Sendable {
         self.tenant = tenant
         self.tags = tags
         self.metadata = metadata
-        self.abilities = abilities
+        self.backend = backend
     }
 }
 

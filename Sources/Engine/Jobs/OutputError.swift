@@ -27,7 +27,7 @@ public enum OutputError: JobFailure, Equatable, CustomStringConvertible {
         case .malformedKey(let characters):
             "the key of a published value must have 1 to 512 characters and no NUL; this one has \(characters)"
         case .tooLarge(let bytes):
-            "the value takes \(bytes) bytes, more than the \(Recorded.largest) (1 MiB) allowed: give a reference"
+            "the value takes \(bytes) bytes, more than the \(StoredJSON.largest) (1 MiB) allowed: give a reference"
         case .unencodable(let reason): "the value cannot be written: \(reason)"
         case .full: "the job's stream is full: it holds 10,000 values or 16 MiB, the most there may be"
         case .leaseLost: "the lease is lost: the value is not written, and this run is to stop"

@@ -26,7 +26,7 @@ package struct Rehearsing: Sendable {
 
 extension Context {
     func undecodable(_ step: String, _ why: String) -> StepError {
-        abilities.rehearsing?.misfit(self, step, why)
+        backend.rehearsing?.misfit(self, step, why)
         return .undecodable(name: step, reason: why)
     }
 }

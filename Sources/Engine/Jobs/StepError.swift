@@ -34,7 +34,7 @@ public enum StepError: JobFailure, Equatable, CustomStringConvertible {
             "the name of a step must have 1 to 128 characters and no NUL; this one has \(name.unicodeScalars.count)"
         case .tooMany(let name): "step \(name) would be one too many: a job has at most \(Context.mostSteps) steps"
         case .tooLarge(let name, let bytes):
-            "the value of step \(name) takes \(bytes) bytes, more than the \(Recorded.largest) (1 MiB) kept: record a reference"
+            "the value of step \(name) takes \(bytes) bytes, more than the \(StoredJSON.largest) (1 MiB) kept: record a reference"
         case .unencodable(let name, let reason): "the value of step \(name) cannot be recorded: \(reason)"
         case .undecodable(let name, let reason): "the value on record for step \(name) does not fit: \(reason)"
         case .overlapping(let name): "step \(name) is under way in this run already: names are for one step each"
@@ -60,7 +60,7 @@ public enum ResultError: JobFailure, Equatable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .tooLarge(let bytes):
-            "the result takes \(bytes) bytes, more than the \(Recorded.largest) (1 MiB) kept: give a reference"
+            "the result takes \(bytes) bytes, more than the \(StoredJSON.largest) (1 MiB) kept: give a reference"
         case .unencodable(let reason): "the result cannot be kept: \(reason)"
         }
     }

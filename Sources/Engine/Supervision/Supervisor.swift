@@ -41,7 +41,7 @@ package actor Supervisor {
     nonisolated let options: Options
     nonisolated let log: Log
     nonisolated let hearing: NotificationHub?
-    nonisolated let wake = Signal()
+    nonisolated let wake = Wakeup()
     private nonisolated let gates = Mutex<[String: ProviderGate]>([:])
     nonisolated let reads = Coalescer<String, any Sendable>()
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
@@ -240,7 +240,7 @@ package struct Call: Sendable {
     let gate: ProviderGate
     /// The caller should give up by then, if it can.
     package let deadline: Moment?
-    let wake: Signal
+    let wake: Wakeup
     let supervisor: Supervisor
 
     /// What the call needs and others need as well, such as a token, read once for all: ``Supervisor/read(_:_:)``.

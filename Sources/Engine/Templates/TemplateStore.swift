@@ -20,7 +20,7 @@ package struct TemplateStore: Sendable {
     }
     private final class Cache: Sendable {
         let state = Mutex(State())
-        let changed = Signal()
+        let changed = Wakeup()
 
         func forget(hears: Bool) {
             defer { changed.fire() }

@@ -27,25 +27,25 @@ final class WorkerShared: Sendable {
     let stops = StopRequests()
 
     /// Something may have come due.
-    let promotion = Signal()
+    let promotion = Wakeup()
     /// Something may have committed late.
-    let samples = Signal()
+    let samples = Wakeup()
     /// A schedule was changed.
-    let timetables = Signal()
+    let timetables = Wakeup()
     /// A run with a time limit has started.
-    let pulse = Signal()
+    let pulse = Wakeup()
     /// A job has ended that others wait for.
-    let flowEnds = Signal()
+    let flowEnds = Wakeup()
     /// Somebody has sent a signal.
-    let signals = Signal()
+    let signals = Wakeup()
     /// An operation was started, resumed or is to be undone.
-    let operations = Signal()
+    let operations = Wakeup()
     /// The database does not know this session any more.
-    let sessionGone = Signal()
-    let sessionChanged = Signal()
-    let started = Signal()
+    let sessionGone = Wakeup()
+    let sessionChanged = Wakeup()
+    let started = Wakeup()
     /// The claim loop has ended: no claim is in flight any more.
-    let claimsEnded = Signal()
+    let claimsEnded = Wakeup()
 
     let isUp = Mutex(false)
     /// The last error of a start that is still tried.

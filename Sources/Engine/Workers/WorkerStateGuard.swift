@@ -23,15 +23,15 @@ final class WorkerStateGuard: Sendable {
 
     private let state: Mutex<State>
     /// A slot is free, or the drain has begun.
-    let room = Signal()
+    let room = Wakeup()
     /// Something waits to be recorded.
-    let flush = Signal()
+    let flush = Wakeup()
     /// The jobs of a loose claim are to be read.
-    let unreadLeases = Signal()
+    let unreadLeases = Wakeup()
     /// The contents of jobs are to be read.
-    let unread = Signal()
+    let unread = Wakeup()
     /// Nothing is held any more.
-    let changed = Signal()
+    let changed = Wakeup()
 
     init(slots: Int) {
         // The counter starts anywhere: together with the session's random number a token never comes again.

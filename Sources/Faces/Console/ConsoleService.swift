@@ -79,7 +79,7 @@ package struct ConsoleService: Sendable {
     /// Looks at the database for the live pages, while any are open; until its task is cancelled.
     package func run() async {
         async let looking: Void = live.run()
-        if options.keepsHouse { await HouseKeeping(pool: pool, log: log).run() }
+        if options.keepsHouse { await WorkerStandIn(pool: pool, log: log).run() }
         await looking
     }
 

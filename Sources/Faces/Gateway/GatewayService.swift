@@ -98,7 +98,7 @@ package struct GatewayService: Sendable {
 
     /// Follows the schema's changes, until its task is cancelled.
     package func run() async {
-        let signal = Signal()
+        let signal = Wakeup()
         while !Task.isCancelled {
             do {
                 try await catalogue.refresh()

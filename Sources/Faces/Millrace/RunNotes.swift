@@ -128,8 +128,8 @@ public final class RunNotes: Sendable {
         state.withLock { $0.result = result }
     }
 
-    var abilities: Abilities {
-        Abilities(
+    var backend: RunBackend {
+        RunBackend(
             steps: { _ in self.state.withLock { $0.values } },
             record: { _, name, value in
                 self.state.withLock { state in

@@ -112,7 +112,7 @@ public struct TestBench: Sendable {
             id: 0, kind: Work.kind, queue: handler.queue ?? "default", attempt: attempt,
             maxAttempts: handler.retries.attempts,
             crashes: 0, enqueuedAt: now, claimedAt: now, session: 0, number: 0, tenant: tenant, tags: [], metadata: nil,
-            abilities: notes.abilities)
+            backend: notes.backend)
         let args = Array(try JSONEncoder().encode(job))
         var step: @Sendable () async throws -> Verdict = { try await context.end { try await body(args, context) } }
         for layer in worker.layers.reversed() {

@@ -167,8 +167,8 @@ public final class Worker: Sendable {
         }
         for _ in 0..<early { engine.drain() }
         if handlesSignals {
-            Signals.ignorePipe()
-            Signals.onStop { _ in engine.drain() }
+            UnixSignals.ignorePipe()
+            UnixSignals.onStop { _ in engine.drain() }
         }
         do {
             return WorkReport(try await engine.run())

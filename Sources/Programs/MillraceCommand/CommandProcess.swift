@@ -6,7 +6,7 @@ import Threads
 /// What every program with a command line does first and last.
 package enum CommandProcess {
     package static func prepare() {
-        Signals.ignorePipe()
+        UnixSignals.ignorePipe()
         Descriptor.fillStandard()
         raiseDescriptorLimit()
         // Pages and files go through by the megabyte, on many threads. What is never part of a heap goes back when it is freed; the heaps would

@@ -82,8 +82,8 @@ public final class CompleteWorker: Sendable {
             }
             for _ in 0..<early { worker.engine.drain() }
             if handlesSignals {
-                Signals.ignorePipe()
-                Signals.onStop { _ in worker.engine.drain() }
+                UnixSignals.ignorePipe()
+                UnixSignals.onStop { _ in worker.engine.drain() }
             }
             return WorkReport(try await worker.run())
         } catch let error as QueueError {

@@ -29,7 +29,7 @@ extension JSONValue {
 }
 
 /// The only reader of JSON whose shape is not known beforehand, and strict: RFC 8259. What a type describes is read by `JSONDecoder`, and the
-/// short arguments of a claimed job by `BriefJSON`, because that was measured.
+/// short arguments of a claimed job by `FastArgumentDecoder`, because that was measured.
 package struct JSONReader {
     package struct Rules: Sendable {
         /// Lists and objects within one another.

@@ -68,7 +68,7 @@ extension DocumentPrograms {
     }
 
     private func pixels(
-        _ file: Int32, _ kind: Kind, _ page: Inspection.Page, within bounds: PictureBounds?
+        _ file: Int32, _ kind: FileFormat, _ page: Inspection.Page, within bounds: PictureBounds?
     ) async throws(DocumentFailure) -> Worked<Raster> {
         // Sides are rounded, so there may be a few pixels more.
         var own = self

@@ -123,7 +123,7 @@ extension DocumentService {
         _ job: DocumentJob,
         _ spent: inout Duration
     ) async throws -> Verdict {
-        let label = IdleEngines.Label(tenant: document.tenant, languages: engineLanguages(document))
+        let label = IdlePageReaders.Label(tenant: document.tenant, languages: engineLanguages(document))
         let engine = await idleEngines.take(label)
         let key = PageFingerprint.key(picture, engine: engine.name)
         if let known = try await table.cached(key, tenant: document.tenant) {
@@ -183,7 +183,7 @@ extension DocumentService {
         guard let raster = rest.value else { return said }
         let found = try await codes(in: raster, own, document, &spent)
         job.context.progress(0.1, stage: "ocr")
-        let label = IdleEngines.Label(tenant: document.tenant, languages: engineLanguages(document))
+        let label = IdlePageReaders.Label(tenant: document.tenant, languages: engineLanguages(document))
         let engine = await idleEngines.take(label)
         let outcome: Result<PageText, DocumentFailure>
         do throws(DocumentFailure) {

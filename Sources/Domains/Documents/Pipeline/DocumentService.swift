@@ -39,7 +39,7 @@ package actor DocumentService {
     let options: Options
     let fetch: Fetch
     let fileCache: FileCache
-    package let idleEngines: IdleEngines
+    package let idleEngines: IdlePageReaders
     let log: Log
 
     package init(
@@ -58,10 +58,10 @@ package actor DocumentService {
             log.info(
                 "OCR is starved of CPU; raising its priority for ten minutes", [("niceness", "5")])
         }
-        idleEngines = IdleEngines(most: options.engines) { label in
+        idleEngines = IdlePageReaders(most: options.engines) { label in
             var own = workshop
             own.languages = label.languages
-            return ChildEngine(own, program: options.engine.map { own.engine(at: $0) }, patience: patience)
+            return ChildPageReader(own, program: options.engine.map { own.engine(at: $0) }, patience: patience)
         }
     }
 

@@ -225,6 +225,6 @@ extension Duration {
     var wholeMilliseconds: Int32 { Int32(clamping: Int64((self / .milliseconds(1)).rounded(.up))) }
 }
 
-extension Kind {
+extension FileFormat {
     var mimeType: String { self == .pdf ? "application/pdf" : "image/\(rawValue)" }
 }

@@ -22,7 +22,7 @@ package final class ByteBudget: Sendable {
     private let whole: Int
     private let used = Mutex(0)
     /// Fired when a share was given back.
-    package let freed = Signal()
+    package let freed = Wakeup()
 
     package init(_ whole: Int) {
         self.whole = whole

@@ -12,7 +12,7 @@ final class Gates: Sendable {
     }
 
     private let state = Mutex(Questions())
-    let signal = Signal()
+    let signal = Wakeup()
 
     func ask(_ gates: some Sequence<Int64>) {
         let asked = state.withLock { state in

@@ -38,7 +38,7 @@ actor LaneLooking: SharingPart {
 
     /// How the looks for what was hidden have gone.
     struct Looks {
-        var emptyBelow = EmptyBelow()
+        var emptyBelow = EmptyLaneMemory()
         /// The connection they were made on.
         var generation = 0
         /// Below the emptyBelow, of places in line and of times, and when a piece of places was looked at. One a second.
@@ -61,7 +61,7 @@ actor LaneLooking: SharingPart {
         // it uses up a transaction's number
         if !isWhole { looks.emptyBelow.sample(try await survey.horizon(by: links.sweep)) }
         let emptyBelow = looks.emptyBelow
-        let lanes = EmptyBelow.lanes(of: lines)
+        let lanes = EmptyLaneMemory.lanes(of: lines)
         let known = catalog.kindIDs
         let began = ContinuousClock.now
         let found = try await links.sweep.use { connection throws(PostgresError) in

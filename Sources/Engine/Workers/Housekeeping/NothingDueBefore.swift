@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Queues
 
 /// Until when everything due has been moved for good: so that the look for timers that committed late need not walk over all that was
-/// ever moved, which a snapshot held open keeps from being cleaned up. Pure. `EmptyBelow` does the same for places in line.
+/// ever moved, which a snapshot held open keeps from being cleaned up. Pure. `EmptyLaneMemory` does the same for places in line.
 ///
 /// A transaction sets a timer later than the clock that it has read, and gets its number right after that. One that rests longer between the
 /// two, or rolls back a move, leaves a timer below: a look without a lower bound finds it.

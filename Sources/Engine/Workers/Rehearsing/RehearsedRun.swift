@@ -75,7 +75,7 @@ package final class RehearsedRun: Sendable {
             maxAttempts: handler.retries.attempts, crashes: request.crashes,
             enqueuedAt: Date(timeIntervalSince1970: request.enqueuedAt), claimedAt: Date(), session: 0, number: 0,
             tenant: request.tenant, tags: request.tags, metadata: request.metadata.map { Array($0.utf8) },
-            abilities: Abilities(
+            backend: RunBackend(
                 steps: { _ in self.values }, record: { _, _, value in value }, progress: { _, _ in },
                 line: { _, _ in }, spawn: { _, _ in 1 }, recordUndoable: { _, _, value in value }, undone: { _ in },
                 wait: { _, _ in nil }, publish: { _, _, _, _ in }, putState: { _, _ in },

@@ -72,7 +72,7 @@ package struct Handler: Sendable {
     static func decoding<Work: Job>(_ type: Work.Type) -> @Sendable ([UInt8]) throws -> Work {
         let decoder = JSONDecoder()
         return { args in
-            if let work = BriefJSON.decode(Work.self, from: args) { return work }
+            if let work = FastArgumentDecoder.decode(Work.self, from: args) { return work }
             do {
                 return try decoder.decode(Work.self, from: Data(args))
             } catch {

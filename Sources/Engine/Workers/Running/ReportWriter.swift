@@ -13,7 +13,7 @@ final class ReportWriter: WorkerPart {
     private struct State {
         var notes = ReportBuffer()
         /// Ends that wait for their run's notes.
-        var waiting: [(key: ReportBuffer.Key, signal: Signal)] = []
+        var waiting: [(key: ReportBuffer.Key, signal: Wakeup)] = []
     }
 
     /// Between two writes.
@@ -28,7 +28,7 @@ final class ReportWriter: WorkerPart {
     private let outage: Outage
     private let limitedLog: LogLimiter
     private let state = Mutex(State())
-    private let signal = Signal()
+    private let signal = Wakeup()
 
     init(_ shared: WorkerShared) {
         keys = shared.options.keys
@@ -40,8 +40,8 @@ final class ReportWriter: WorkerPart {
     }
 
     /// For the contexts of this worker's runs.
-    var abilities: Abilities {
-        Abilities(
+    var backend: RunBackend {
+        RunBackend(
             steps: { try await self.steps($0) },
             record: { try await self.record($0, $1, $2) },
             progress: { context, progress in
@@ -84,7 +84,7 @@ final class ReportWriter: WorkerPart {
     /// Before the end of a run is told: what it has reported should be there when its end is. Not while the database is away.
     func settle(_ context: Context) async {
         let key = ReportBuffer.Key(context)
-        let written = Signal()
+        let written = Wakeup()
         let waits = state.withLock { state in
             guard outage.lasts == nil, state.notes.holds(key) else { return false }
             state.waiting.append((key, written))

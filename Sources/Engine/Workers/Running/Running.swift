@@ -13,7 +13,7 @@ final class Running: Sendable {
     let shared: WorkerShared
     private let state: WorkerStateGuard
     private let reports: ReportWriter
-    private let abilities: Abilities
+    private let backend: RunBackend
     private let middleware: [Middleware]
     private let log: Log
     let handlers: [Handler]
@@ -27,7 +27,7 @@ final class Running: Sendable {
         self.middleware = middleware
         state = shared.state
         log = shared.log
-        abilities = reports.abilities
+        backend = reports.backend
         chunkRunners = Dictionary(
             handlers.compactMap { handler in handler.chunks.map { (handler.kind, $0.open(shared.options.slots)) } },
             uniquingKeysWith: { first, _ in first })
@@ -98,7 +98,7 @@ final class Running: Sendable {
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata, undo: options?.undo, takesUndos: kind?.handler.takesUndos ?? false,
-            version: options?.version, abilities: abilities)
+            version: options?.version, backend: backend)
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout,
             whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)

@@ -4,7 +4,7 @@ import Threads
 /// Requests to stop, counted: the first drains, the second stops at once.
 final class StopRequests: Sendable {
     private let requests = Mutex(0)
-    private let signal = Signal()
+    private let signal = Wakeup()
 
     var count: Int { requests.withLock { $0 } }
 

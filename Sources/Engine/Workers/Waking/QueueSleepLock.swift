@@ -27,7 +27,7 @@ final class QueueSleepLock: WorkerPart {
     private let state = Mutex(State())
     private let buckets: Mutex<Set<Int32>>
     private let poll: Duration
-    let signal = Signal()
+    let signal = Wakeup()
 
     init(link: LoopConnection, wakeups: Wakeups, poll: Duration, log: Log) {
         self.link = link

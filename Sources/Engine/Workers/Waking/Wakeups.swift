@@ -14,7 +14,7 @@ final class Wakeups: Sendable {
     }
 
     private let news = Mutex(News())
-    let signal = Signal()
+    let signal = Wakeup()
 
     func hint(_ lane: Lane) {
         _ = news.withLock { $0.lanes.insert(lane) }

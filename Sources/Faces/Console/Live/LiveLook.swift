@@ -33,7 +33,7 @@ actor LiveLook {
     private var number = 0
     private var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
     private var nextWaiter = 0
-    private let wanted = Signal()
+    private let wanted = Wakeup()
     /// Jobs whose pages are open, with how many pages.
     private var jobs: [Int64: Int] = [:]
     static let pause = Duration.seconds(2)

@@ -51,7 +51,7 @@ package actor FeedHub {
     /// Open streams and long polls, from their request on.
     nonisolated let seats: Seats
     /// Rung when there may be new entries, or somebody needs a look now.
-    let bell = Signal()
+    let bell = Wakeup()
     /// How often the database has taken back what was in the feed, as when a person is erased.
     private let takenBack = TakenBack()
 

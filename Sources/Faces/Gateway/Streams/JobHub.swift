@@ -46,7 +46,7 @@ package actor JobHub {
     nonisolated let seats = Seats(inAll: JobHub.most, perName: JobHub.perPerson)
     private var followers: [Int: Follower] = [:]
     private var next = 0
-    private let wanted = Signal()
+    private let wanted = Wakeup()
     private var isOver = false
     private var beats = ContinuousClock.now
     static let pause = Duration.milliseconds(200)

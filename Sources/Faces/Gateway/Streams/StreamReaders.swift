@@ -21,7 +21,7 @@ final class EventStream: StreamReader {
 
     private let writer: BodyWriter
     private let limits: Limits
-    private let ended = Signal()
+    private let ended = Wakeup()
 
     init(_ writer: BodyWriter, _ limits: Limits) {
         self.writer = writer
@@ -53,7 +53,7 @@ final class EventStream: StreamReader {
 final class LongPoll: StreamReader {
     private let most: Int
     private let found = Mutex<[StreamPiece]>([])
-    private let ended = Signal()
+    private let ended = Wakeup()
 
     init(_ request: Request, most: Int) {
         self.most = most

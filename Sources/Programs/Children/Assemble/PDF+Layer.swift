@@ -54,7 +54,7 @@ extension PDF {
     }
 
     /// Turns what follows clockwise about the middle of the page. So the picture of a skewed page is placed where its words are, unchanged.
-    private func turning(_ page: Inspection.Page, _ degrees: Double, _ kind: Kind) -> String {
+    private func turning(_ page: Inspection.Page, _ degrees: Double, _ kind: FileFormat) -> String {
         let scale = kind.isImage ? 72 / Raster.dpi(ofImage: page) : 1
         let isTurned = page.rotation % 180 != 0
         let x = page.left + (isTurned ? page.height : page.width) * scale / 2
@@ -65,7 +65,7 @@ extension PDF {
     }
 
     /// Makes room for the corners of a page that was turned far.
-    private func enlarge(_ object: Object, _ page: Inspection.Page, _ degrees: Double, _ kind: Kind) {
+    private func enlarge(_ object: Object, _ page: Inspection.Page, _ degrees: Double, _ kind: FileFormat) {
         let scale = kind.isImage ? 72 / Raster.dpi(ofImage: page) : 1
         let isTurned = page.rotation % 180 != 0
         let width = (isTurned ? page.height : page.width) * scale

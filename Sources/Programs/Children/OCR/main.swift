@@ -20,7 +20,7 @@ var sandbox = ChildSandbox()
 sandbox.readable = [models]
 sandbox.enter()
 
-let reader = Result { () throws(DocumentRefusal) in try PageReader(models: models, languages: languages) }
+let reader = Result { () throws(DocumentRefusal) in try TesseractReader(models: models, languages: languages) }
 
 /// The next page. The bytes that it came in are gone when this returns: a large page is kept once, as its picture.
 func next() -> Result<ScannedPage, DocumentRefusal>? {
@@ -40,7 +40,7 @@ func next() -> Result<ScannedPage, DocumentRefusal>? {
     }
 }
 
-func answer(_ page: ScannedPage, with reader: PageReader) throws(DocumentRefusal) {
+func answer(_ page: ScannedPage, with reader: TesseractReader) throws(DocumentRefusal) {
     ChildSandbox.answer(.result, try FramePayload.make(try reader.read(page)))
 }
 

@@ -13,9 +13,9 @@ func inspect(_ request: ProbeRequest) throws(DocumentRefusal) -> Inspection {
     guard file.bytes.count <= request.quotas.bytes else {
         throw DocumentRefusal(.tooLarge, "the file has more than \(request.quotas.bytes) bytes")
     }
-    guard let kind = Kind.of(file.bytes) else {
-        let what = Kind.foreign(file.bytes).map { "the file is \($0); only" } ?? "the file is of no kind that is read:"
-        throw DocumentRefusal(.unsupported, "\(what) \(Kind.names) are read")
+    guard let kind = FileFormat.of(file.bytes) else {
+        let what = FileFormat.foreign(file.bytes).map { "the file is \($0); only" } ?? "the file is of no kind that is read:"
+        throw DocumentRefusal(.unsupported, "\(what) \(FileFormat.names) are read")
     }
     var inspection = Inspection(kind)
     switch kind {

@@ -79,10 +79,10 @@ package struct BlobRoutes: Sendable {
             return Self.refusal(413, "too_large", "a document has at most \(largest) bytes")
         }
         let store = store(for: request)
-        let hold: UploadHold
+        let hold: UploadLinkReservation
         do {
-            hold = try await UploadHold.reserve(wanted.id, expiry: wanted.expiry, pool: store.pool)
-        } catch let refused as UploadHold.Refused {
+            hold = try await UploadLinkReservation.reserve(wanted.id, expiry: wanted.expiry, pool: store.pool)
+        } catch let refused as UploadLinkReservation.Refused {
             return Self.refusal(refused)
         }
         let id: BlobID
@@ -92,7 +92,7 @@ package struct BlobRoutes: Sendable {
         } catch {
             await hold.release()
             switch error {
-            case let refused as UploadHold.Refused: return Self.refusal(refused)
+            case let refused as UploadLinkReservation.Refused: return Self.refusal(refused)
             case BlobError.wrongSize:
                 return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
             default: throw error
@@ -183,7 +183,7 @@ package struct BlobRoutes: Sendable {
 
     private static var now: Int { Int(Date().timeIntervalSince1970) }
 
-    private static func refusal(_ refused: UploadHold.Refused) -> Listeners.Response {
+    private static func refusal(_ refused: UploadLinkReservation.Refused) -> Listeners.Response {
         switch refused {
         case .used: refusal(409, "conflict", "this link was used already")
         case .busy: refusal(409, "conflict", "an upload through this link is under way; wait until it has come")

@@ -29,7 +29,7 @@ package struct BlobWiring: Sendable {
                 log.warning("cannot tell the database how links are signed", [("error", "\(error)")])
             }
         }
-        if sweeps { await BlobKeeper(store, log: log).run() }
+        if sweeps { await BlobSweeper(store, log: log).run() }
     }
 }
 

@@ -85,7 +85,7 @@ private struct TakenMemory {
 extension GatewayWiring {
     /// Tells the fleet that it lives, and at the end that it stops.
     private func beat() async {
-        let signal = Signal()
+        let signal = Wakeup()
         let name = "\(Settings.hostName):\(getpid())"
         var memory = TakenMemory()
         while !Task.isCancelled {

@@ -44,7 +44,7 @@ extension Command {
         summary: "Submit a document to be read",
         discussion: """
             Stores the content of a file, or of standard input for -, as a blob; a worker reads it page by page: \
-            \(Kind.names). Make a PDF of an e-mail or an office file first. \
+            \(FileFormat.names). Make a PDF of an e-mail or an office file first. \
             Prints the document's id. A worker fetches an https:// address, and also a file: address of a file that is \
             not on this machine, from the directories of the worker's MILLRACE_DOCUMENT_DIRS. With --watch the \
             progress is shown until the document has ended: exit 0 when it was read, 8 when it was not, 7 when \

@@ -73,7 +73,7 @@ extension Invocation {
         let pool = ConsoleService.connections(composer.database, size: 8)
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: true)
         let listener = try composer.consoleListener(service)
-        Signals.onStop { _ in listener.stop() }
+        UnixSignals.onStop { _ in listener.stop() }
         console.print("the console is at http://\(listener.address)/")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await service.run() }

@@ -39,8 +39,8 @@ struct Development: Sendable {
     private var console: Console { invocation.console }
 
     func run() async throws -> ExitCode {
-        let stop = Signal()
-        Signals.onStop { _ in stop.fire() }
+        let stop = Wakeup()
+        UnixSignals.onStop { _ in stop.fire() }
         guard case .none = invocation.settings.database else {
             return try await work(on: try invocation.connectionOptions(), shown: nil, stop: stop)
         }
@@ -69,7 +69,7 @@ struct Development: Sendable {
         return try outcome.get()
     }
 
-    private func work(on options: ConnectionOptions, shown url: String?, stop: Signal) async throws -> ExitCode {
+    private func work(on options: ConnectionOptions, shown url: String?, stop: Wakeup) async throws -> ExitCode {
         let connection: Connection
         do {
             connection = try await Connection.open(options, name: "dev")

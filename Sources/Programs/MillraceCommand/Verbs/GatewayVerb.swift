@@ -44,7 +44,7 @@ extension Invocation {
         let supervisor = composer.supervisor(name: "gateway", hearing: hearing)
         let gateway = try composer.gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version)
         try await gateway.checkLogin()
-        Signals.onStop { _ in gateway.listener.stop() }
+        UnixSignals.onStop { _ in gateway.listener.stop() }
         console.print("the gateway is at http://\(gateway.listener.address)/v1")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await supervisor.run() }

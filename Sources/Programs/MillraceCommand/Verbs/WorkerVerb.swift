@@ -67,7 +67,7 @@ extension Invocation {
         let practice = settings.practice ? Practice.handlers + noting : []
         let worker = try await composer.worker(
             practice + more, name: parsed.string("name"), pool: pool, change: adjust)
-        Signals.onStop { _ in worker.engine.drain() }
+        UnixSignals.onStop { _ in worker.engine.drain() }
         return try await exitCode { try await worker.run() }
     }
 

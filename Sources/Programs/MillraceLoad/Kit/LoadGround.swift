@@ -16,7 +16,7 @@ extension Command {
                 + "A database with jobs or workers is left alone: one of its own is made beside it, and dropped at the end.",
             arguments: arguments, flags: flags, examples: examples, settings: settings
         ) { invocation in
-            Signals.onStop { _ in
+            UnixSignals.onStop { _ in
                 LoadGround.isStopped.withLock { $0 = true }
                 Task {
                     await LoadGround.clear()

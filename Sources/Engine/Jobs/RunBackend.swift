@@ -1,6 +1,6 @@
 /// What a context can do beyond knowing; the runner of the handler provides it. A class, because every run holds it: one reference
 /// count instead of one for each closure.
-package final class Abilities: Sendable {
+package final class RunBackend: Sendable {
     /// The steps on record for the context's job, by name, as JSON text.
     package let steps: @Sendable (Context) async throws -> [String: [UInt8]]
     /// Records a step under the context's lease, and returns the recorded value.
@@ -66,7 +66,7 @@ package final class Abilities: Sendable {
     }
 
     /// For contexts without a runner.
-    package static let unimplemented = Abilities(
+    package static let unimplemented = RunBackend(
         steps: { _ in throw Unimplemented(name: "steps") },
         record: { _, _, _ in throw Unimplemented(name: "record") },
         progress: { _, _ in }, line: { _, _ in },

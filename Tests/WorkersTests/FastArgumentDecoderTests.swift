@@ -4,7 +4,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct BriefJSONTests {
+@Suite struct FastArgumentDecoderTests {
     private struct Mail: Codable, Equatable {
         struct Person: Codable, Equatable {
             var name: String
@@ -66,7 +66,7 @@ import Testing
 
     /// What it accepts is what JSONDecoder makes of it. True if it did.
     @discardableResult private func agrees<Value: Decodable & Equatable>(_ type: Value.Type, _ text: [UInt8]) -> Bool {
-        guard let brief = BriefJSON.decode(type, from: text) else { return false }
+        guard let brief = FastArgumentDecoder.decode(type, from: text) else { return false }
         let full = try? JSONDecoder().decode(type, from: Data(text))
         #expect(full == brief, "\(String(decoding: text, as: UTF8.self)) as \(type)")
         return true
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test func `a type that swallows a declined value is decoded again by JSONDecoder`() throws {
-        #expect(BriefJSON.decode(Curious.self, from: Array(#"{"guess": 1.0}"#.utf8)) == nil)
+        #expect(FastArgumentDecoder.decode(Curious.self, from: Array(#"{"guess": 1.0}"#.utf8)) == nil)
         let decode = Handler.decoding(Letter.self)
         #expect(
             try decode(Array(#"{"at": 2, "note": "a\nb"}"#.utf8))
@@ -130,7 +130,7 @@ import Testing
 
     @Test func `long arguments are left to JSONDecoder`() {
         let note = String(repeating: "a", count: 600)
-        #expect(BriefJSON.decode(Kelvin.self, from: Array(#"{"K": 1, "note": "\#(note)"}"#.utf8)) == nil)
+        #expect(FastArgumentDecoder.decode(Kelvin.self, from: Array(#"{"K": 1, "note": "\#(note)"}"#.utf8)) == nil)
     }
 
     @Test func `a text with a byte or two changed is read as JSONDecoder reads it, or not at all`() {

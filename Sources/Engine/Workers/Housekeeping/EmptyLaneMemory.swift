@@ -5,7 +5,7 @@ package import Queues
 ///
 /// What no look has found, and no writer in flight before that look can still add, will never be there. A claim that is rolled back
 /// puts nothing below: until it ends its rows are seen by every look.
-package struct EmptyBelow: Sendable {
+package struct EmptyLaneMemory: Sendable {
     private var known: [Lane: Int64] = [:]
     /// Writers in flight, each with the last number given out before it was first seen: it draws only larger ones.
     private var writers: [UInt64: Int64] = [:]
@@ -15,7 +15,7 @@ package struct EmptyBelow: Sendable {
 
     /// To be taken before a look; samples must come in their order.
     package mutating func sample(_ horizon: Horizon) {
-        if horizon.seq < sampled { self = EmptyBelow() }  // another server took over, and knows less
+        if horizon.seq < sampled { self = EmptyLaneMemory() }  // another server took over, and knows less
         writers = Dictionary(
             horizon.writers.map { ($0, writers[$0] ?? sampled) }, uniquingKeysWith: { first, _ in first })
         sampled = max(sampled, horizon.seq)

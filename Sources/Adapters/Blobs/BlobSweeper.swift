@@ -2,7 +2,7 @@ import Postgres
 package import Telemetry
 
 /// Sweeps once an hour, if it is this worker's turn.
-package struct BlobKeeper: Sendable {
+package struct BlobSweeper: Sendable {
     private let store: any BlobStore
     private let log: Log
     private let every: Duration

@@ -1,23 +1,23 @@
 /// Warm engines that are idle. An engine reads only pages of one tenant and its languages: a page that takes an engine over cannot see
 /// other tenants' pages.
-package actor IdleEngines {
+package actor IdlePageReaders {
     package struct Label: Hashable, Sendable {
         var tenant: String?
         var languages: [String]
     }
 
     private let most: Int
-    private let make: @Sendable (Label) -> ChildEngine
-    private var idle: [(label: Label, engine: ChildEngine, since: ContinuousClock.Instant)] = []
+    private let make: @Sendable (Label) -> ChildPageReader
+    private var idle: [(label: Label, engine: ChildPageReader, since: ContinuousClock.Instant)] = []
     private var isClosed = false
 
     /// - Parameter most: how many stay warm.
-    package init(most: Int, make: @escaping @Sendable (Label) -> ChildEngine) {
+    package init(most: Int, make: @escaping @Sendable (Label) -> ChildPageReader) {
         self.most = most
         self.make = make
     }
 
-    package func take(_ label: Label) async -> ChildEngine {
+    package func take(_ label: Label) async -> ChildPageReader {
         if let at = idle.lastIndex(where: { $0.label == label }) { return idle.remove(at: at).engine }
         if idle.count >= most {
             let oldest = idle.removeFirst()
@@ -26,7 +26,7 @@ package actor IdleEngines {
         return make(label)
     }
 
-    package func put(_ engine: ChildEngine, _ label: Label) async {
+    package func put(_ engine: ChildPageReader, _ label: Label) async {
         guard !isClosed else {
             _ = await engine.end()
             return

@@ -2,7 +2,7 @@ import Glibc
 
 /// Signals as values: the handler writes their numbers into a pipe, and a thread reads them there. Blocking them instead would
 /// not do: the main thread of an async program waits in `sigsuspend` with everything unblocked.
-package enum Signals {
+package enum UnixSignals {
     /// Written once before the first handler is installed, read by the handlers.
     nonisolated(unsafe) private static var writeEnd: Int32 = -1
 
@@ -29,7 +29,7 @@ package enum Signals {
             let before = signal(number) { number in
                 let kept = errno
                 var byte = UInt8(truncatingIfNeeded: number)
-                _ = write(Signals.writeEnd, &byte, 1)
+                _ = write(UnixSignals.writeEnd, &byte, 1)
                 errno = kept
             }
             if number == SIGHUP, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self) {

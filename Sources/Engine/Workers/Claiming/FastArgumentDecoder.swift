@@ -3,7 +3,7 @@ import FoundationEssentials
 /// Reads short arguments without the fixed cost that `JSONDecoder` has for each document. It declines everything difficult (an error, an
 /// escape, a date, a fraction of many digits); then its result is dropped, and `JSONDecoder` reads the text from the start. So both always
 /// agree on what a text means.
-enum BriefJSON {
+enum FastArgumentDecoder {
     /// Longer ones are read by `JSONDecoder`: a key is looked for from the front each time.
     static let most = 512
 
@@ -112,7 +112,7 @@ enum BriefJSON {
     }
 }
 
-extension BriefJSON {
+extension FastArgumentDecoder {
     private final class Source {
         let text: Cursor
         /// Something was asked that is not ours to answer. It stays, for a type may catch what we throw.
@@ -240,7 +240,7 @@ extension BriefJSON {
     }
 }
 
-extension BriefJSON {
+extension FastArgumentDecoder {
     private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
         let source: Source
         /// Where its brace stands.

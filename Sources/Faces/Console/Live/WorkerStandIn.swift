@@ -2,7 +2,7 @@ import Postgres
 import Telemetry
 
 /// What workers do for the console, while no worker lives: samples of the past, and the next chunks of bulk actions.
-struct HouseKeeping: Sendable {
+struct WorkerStandIn: Sendable {
     let pool: Pool
     let log: Log
 

@@ -4,7 +4,7 @@ import Glibc
 import Pages
 
 /// Reads pages, and finds what each of them needs.
-final class PageReader {
+final class TesseractReader {
     private let engines: Engines
     private let orientation: Orientation
     private let finds: LanguageFinder?

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// One waiter, any number of callers: a call made before the wait is not lost, many calls are one.
-package final class Signal: Sendable {
+package final class Wakeup: Sendable {
     private struct State {
         var fired = false
         var turn: UInt64 = 0

@@ -2,7 +2,7 @@ import FoundationEssentials
 package import Postgres
 
 /// An upload link while one put has it to itself. It is taken before a byte is stored, and given back when nothing came of the put.
-package struct UploadHold: Sendable {
+package struct UploadLinkReservation: Sendable {
     package enum Refused: Error, Sendable, Equatable {
         case used
         /// Another put is under way.
@@ -14,7 +14,7 @@ package struct UploadHold: Sendable {
     private let hold: String
 
     /// - Parameter expiry: of the link, in seconds since 1970.
-    package static func reserve(_ upload: String, expiry: Int, pool: Pool) async throws -> UploadHold {
+    package static func reserve(_ upload: String, expiry: Int, pool: Pool) async throws -> UploadLinkReservation {
         do {
             let hold = try await pool.withConnection { connection throws(PostgresError) in
                 try await connection.query(
@@ -22,7 +22,7 @@ package struct UploadHold: Sendable {
                     [.text(upload), .timestamp(Date(timeIntervalSince1970: Double(expiry)))]
                 ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
             }
-            return UploadHold(pool: pool, upload: upload, hold: hold)
+            return UploadLinkReservation(pool: pool, upload: upload, hold: hold)
         } catch let error as PostgresError where error.sqlState == "23505" {
             throw Refused.used
         } catch let error as PostgresError where error.sqlState == "55006" {
@@ -73,12 +73,12 @@ package struct UploadHold: Sendable {
 }
 
 package struct CountedBody<Body: AsyncSequence & Sendable>: AsyncSequence, Sendable where Body.Element == [UInt8] {
-    let hold: UploadHold
+    let hold: UploadLinkReservation
     let body: Body
     let size: Int
 
     package struct Iterator: AsyncIteratorProtocol {
-        let hold: UploadHold
+        let hold: UploadLinkReservation
         var chunks: Body.AsyncIterator
         let size: Int
         var seen = 0

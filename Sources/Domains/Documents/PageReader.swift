@@ -4,7 +4,7 @@ package import Sandbox
 import Synchronization
 
 /// Reads pictures of pages, one page at a time. Two pages at once need two engines.
-package protocol Engine: Sendable {
+package protocol PageReader: Sendable {
     /// Part of the key under which a result is cached.
     var name: String { get async }
     /// - Parameter finds: the engine detects which side is up, and straightens the page.
@@ -17,7 +17,7 @@ package protocol Engine: Sendable {
 
 /// An engine in a child that stays warm for many pages of the same languages, and is then replaced. Any program with our protocol can be
 /// one.
-package actor ChildEngine: Engine {
+package actor ChildPageReader: PageReader {
     private let program: SandboxedChild.Program
     private let limits: SandboxedChild.Limits
     private let pages: Int

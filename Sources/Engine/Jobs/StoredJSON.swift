@@ -1,7 +1,7 @@
 import FoundationEssentials
 
 /// A value to keep with its job, as JSON text that the database accepts.
-package enum Recorded {
+package enum StoredJSON {
     /// The largest size of one kept value, in bytes of JSON: 1 MiB.
     package static let largest = 1_048_576
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct EmptyBelowTests {
+@Suite struct EmptyLaneMemoryTests {
     static let lanes = [1, 7].map { Lane(queue: 1, priority: Int32($0), line: .normal) }
 
     /// Writers that draw numbers and commit or give up in any order, claims that are committed or rolled back, and looks.
@@ -20,7 +20,7 @@ import Testing
         var writers: [Writer] = []
         /// Committed and not taken for good: what a look sees, also while a claim holds it.
         var visible: [Lane: Set<Int64>] = [:]
-        var empty = EmptyBelow()
+        var empty = EmptyLaneMemory()
 
         mutating func step() {
             switch Int.random(in: 0..<8, using: &random) {
@@ -30,14 +30,14 @@ import Testing
             case 1, 2, 3:
                 guard let index = writers.indices.randomElement(using: &random) else { return }
                 seq += 1
-                writers[index].rows.append((EmptyBelowTests.lanes[Int(seq) % 2], seq))
+                writers[index].rows.append((EmptyLaneMemoryTests.lanes[Int(seq) % 2], seq))
             case 4, 5:
                 guard let index = writers.indices.randomElement(using: &random) else { return }
                 let writer = writers.remove(at: index)
                 guard random.chance(0.9) else { return }
                 for row in writer.rows { visible[row.lane, default: []].insert(row.seq) }
             default:
-                for lane in EmptyBelowTests.lanes where random.chance(0.7) {
+                for lane in EmptyLaneMemoryTests.lanes where random.chance(0.7) {
                     for row in (visible[lane] ?? []).sorted().prefix(3) { visible[lane]?.remove(row) }
                 }
             }
@@ -50,11 +50,11 @@ import Testing
             empty.sample(Horizon(seq: drawn, writers: Set(writers.map(\.xid))))
             for _ in 0..<2 where random.chance(0.5) { step() }
             var found: [Lane: Int64] = [:]
-            for lane in EmptyBelowTests.lanes {
+            for lane in EmptyLaneMemoryTests.lanes {
                 found[lane] = (visible[lane] ?? []).filter { $0 > empty.bottom(of: lane) }.min()
             }
             step()
-            empty.looked(at: EmptyBelowTests.lanes, found: found)
+            empty.looked(at: EmptyLaneMemoryTests.lanes, found: found)
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func `the empty range follows what was consumed, up to the oldest writer`() {
-        var empty = EmptyBelow()
+        var empty = EmptyLaneMemory()
         let lane = Self.lanes[0]
         empty.sample(Horizon(seq: 10, writers: [5]))
         empty.looked(at: Self.lanes, found: [:])
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test func `a server with a lower sequence resets them`() {
-        var empty = EmptyBelow()
+        var empty = EmptyLaneMemory()
         empty.sample(Horizon(seq: 100, writers: []))
         empty.looked(at: Self.lanes, found: [:])
         empty.sample(Horizon(seq: 90, writers: []))
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func `every lane of a queue is among those looked at`() {
-        let lanes = EmptyBelow.lanes(of: [3])
+        let lanes = EmptyLaneMemory.lanes(of: [3])
         #expect(lanes.count == 40)
         for priority in Int32(0)...9 {
             for line in Lane.Line.allCases {
