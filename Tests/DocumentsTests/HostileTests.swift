@@ -12,7 +12,8 @@ import Testing
         return tight
     }
 
-    private func read(_ bytes: [UInt8], engine: any PageReader) async throws -> Result<DocumentReading, DocumentFailure> {
+    private func read(_ bytes: [UInt8], engine: any PageReader) async throws -> Result<DocumentReading, DocumentFailure>
+    {
         try await withFile(bytes) { file in
             await outcome { try await tight().read(file, engines: [engine]) }
         }

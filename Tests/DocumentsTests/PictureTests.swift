@@ -14,7 +14,9 @@ private func page() async throws -> Grid {
 
 @Suite struct PictureTests {
     /// Its words are read, the copy shows what is meant, and the words of the copy stand where they are seen.
-    private func expect(_ name: String, _ file: [UInt8], shows page: Grid, within most: Double, _ engine: ChildPageReader)
+    private func expect(
+        _ name: String, _ file: [UInt8], shows page: Grid, within most: Double, _ engine: ChildPageReader
+    )
         async throws
     {
         try await withFile(file) { file in

@@ -14,7 +14,8 @@ func inspect(_ request: ProbeRequest) throws(DocumentRefusal) -> Inspection {
         throw DocumentRefusal(.tooLarge, "the file has more than \(request.quotas.bytes) bytes")
     }
     guard let kind = FileFormat.of(file.bytes) else {
-        let what = FileFormat.foreign(file.bytes).map { "the file is \($0); only" } ?? "the file is of no kind that is read:"
+        let what =
+            FileFormat.foreign(file.bytes).map { "the file is \($0); only" } ?? "the file is of no kind that is read:"
         throw DocumentRefusal(.unsupported, "\(what) \(FileFormat.names) are read")
     }
     var inspection = Inspection(kind)
