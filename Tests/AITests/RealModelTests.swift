@@ -6,7 +6,7 @@ import Transfers
 
 @testable import AI
 
-/// Questions to a real server of the format of OpenAI: deploy/check-ai starts llama.cpp's with a model of random weights.
+/// Questions to a real server of the format of OpenAI: deploy/checks/ai starts llama.cpp's with a model of random weights.
 @Suite(.enabled(if: ProcessInfo.processInfo.environment["MILLRACE_AI_SERVER"] != nil, "MILLRACE_AI_SERVER is not set"))
 struct RealModelTests {
     private let server = ProcessInfo.processInfo.environment["MILLRACE_AI_SERVER"] ?? ""

@@ -22,7 +22,7 @@ import Testing
             for door in doors { #expect(paths["/v1/rpc/\(door)"]?["post"] != nil, "\(door)") }
             #expect(doors.contains("check_in") && doors.count > 60)
             guard case .object(let members) = paths else { return #expect(Bool(false), "paths is no object") }
-            if let place = ProcessInfo.processInfo.environment["OPENAPI_OUT"] {  // for deploy/check-openapi
+            if let place = ProcessInfo.processInfo.environment["OPENAPI_OUT"] {  // for deploy/checks/openapi
                 try answer.text.write(toFile: place, atomically: true, encoding: .utf8)
             }
             #expect(members.count { $0.key.hasPrefix("/v1/rpc/") } == doors.count)

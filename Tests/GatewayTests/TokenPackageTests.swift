@@ -9,15 +9,15 @@ import Testing
 
 @testable import Gateway
 
-/// Tokens that PyPI's PyJWT and joserfc make, sent over HTTP. deploy/check-tokens runs it with its environment.
+/// Tokens that PyPI's PyJWT and joserfc make, sent over HTTP. deploy/checks/tokens runs it with its environment.
 @Suite struct TokenPackageTests {
     static let python = ProcessInfo.processInfo.environment["MILLRACE_TOKEN_PYTHON"]
 
-    @Test(.enabled(if: python != nil, "deploy/check-tokens runs it"))
+    @Test(.enabled(if: python != nil, "deploy/checks/tokens runs it"))
     func `tokens of other people's packages are taken and refused as they should be`() async throws {
         let python = try #require(Self.python)
         let script = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../deploy/check-tokens.py"
+            path: "../../deploy/checks/tokens.py"
         )
         .standardizedFileURL.path
         let folder = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID().uuidString)")

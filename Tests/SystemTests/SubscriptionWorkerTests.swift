@@ -10,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Stores' messages over HTTP, to a real worker. `deploy/check-subscriptions` has PyPI's packages make them.
+/// Stores' messages over HTTP, to a real worker. `deploy/checks/subscriptions` has PyPI's packages make them.
 @Suite struct SubscriptionWorkerTests {
     private static let secret = "whsec_0123456789abcdefghijklmnop"
     static let packages = ProcessInfo.processInfo.environment["MILLRACE_SUBSCRIPTION_PYTHON"]
@@ -102,13 +102,13 @@ import Testing
             #"{"id":"evt_1","type":"customer.subscription.created","created":\#(now),"data":{"object":{"id":"sub_1","object":"subscription","status":"active","metadata":{"millrace_person":"ada"},"items":{"data":[{"price":{"id":"price_pro"},"current_period_end":\#(now + 86_400)}]}}}}"#
     }
 
-    @Test(.enabled(if: packages != nil, "deploy/check-subscriptions runs it"))
+    @Test(.enabled(if: packages != nil, "deploy/checks/subscriptions runs it"))
     func `what PyPI's stripe and app-store-server-library make and believe, we believe, and nothing else`()
         async throws
     {
         let python = try #require(Self.packages)
         let script = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../deploy/check-subscriptions.py").path
+            .appending(path: "../../deploy/checks/subscriptions.py").path
         var place = URL(filePath: "/")
         try await with(root: { folder in
             place = folder

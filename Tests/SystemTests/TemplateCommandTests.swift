@@ -146,7 +146,7 @@ import Testing
             let said = try await Program.check(
                 "env",
                 [
-                    "MILLRACE=\(MillraceProcess.executable.path)", root.appending(path: "deploy/check-mails").path,
+                    "MILLRACE=\(MillraceProcess.executable.path)", root.appending(path: "deploy/checks/mails").path,
                     "--out", folder,
                 ])
             #expect(said.contains("48 views, 0 bad"))

@@ -30,7 +30,7 @@ private final class Receiver: @unchecked Sendable {  // Process is not Sendable;
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "deploy/check-webhooks.py").path
+            .deletingLastPathComponent().appending(path: "deploy/checks/webhooks.py").path
         let arguments = [script, directory.appending(path: "secrets").path]
         process.executableURL = URL(filePath: Self.packages ?? "/usr/bin/env")
         process.arguments = Self.packages == nil ? ["python3"] + arguments : arguments + ["--packages"]

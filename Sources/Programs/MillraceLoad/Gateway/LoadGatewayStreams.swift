@@ -30,7 +30,7 @@ extension Command {
             .toggle("faults", environment: .none, help: "Kill the gateway, restart Postgres, reload the proxy."),
             .single(
                 "client", "FILE", environment: .none, hidden: true,
-                help: "A program that follows some streams, too; see deploy/check-streams."),
+                help: "A program that follows some streams, too; see deploy/checks/streams."),
             .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [

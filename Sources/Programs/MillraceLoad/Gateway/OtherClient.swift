@@ -3,7 +3,7 @@ import Glibc
 import MillraceCommand
 import Threads
 
-/// A program of somebody else's making that follows some of the streams; see deploy/check-streams.
+/// A program of somebody else's making that follows some of the streams; see deploy/checks/streams.
 struct OtherClient: Sendable {
     private let pid: pid_t
     private let directory: String

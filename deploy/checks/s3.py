@@ -1,6 +1,6 @@
 """An S3 for tests: moto behind a door that believes no signature but what botocore works out itself.
 
-Usage: check-s3.py
+Usage: s3.py
 
 Makes the bucket `bucket`, prints the door's port, then a line for each request: its method, path, status, and `signed` or `forged`.
 The key is AKIAFAKE with the secret `secret/+of=fakes`, in eu-test-1.

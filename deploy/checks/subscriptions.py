@@ -1,7 +1,7 @@
 """Messages of stores about subscriptions, made and checked by packages from PyPI.
 
-Usage: check-subscriptions.py make DIR             a chain of certificates with Apple's marks: DIR/root.der and others
-       check-subscriptions.py send DIR URL SECRET  sends messages to a worker, and compares what it says with the packages
+Usage: subscriptions.py make DIR             a chain of certificates with Apple's marks: DIR/root.der and others
+       subscriptions.py send DIR URL SECRET  sends messages to a worker, and compares what it says with the packages
 
 Ends with 1 and the difference if the worker and a package disagree.
 """

@@ -1,6 +1,6 @@
 """A receiver of webhooks that checks every signature and event, by its own code or by packages from PyPI.
 
-Usage: check-webhooks.py SECRETS [--packages]
+Usage: webhooks.py SECRETS [--packages]
 
 SECRETS is a file with lines of a path and a secret; each request reads it again. Prints its port, then a JSON line for each
 request: method, path, webhook-id, the events' ids, whether everything is correct, and what is not. A path that begins with

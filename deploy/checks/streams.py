@@ -57,4 +57,5 @@ async def main(address, directory):
             print(person, found.get("start", "none"), *found["seqs"], file=file)
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

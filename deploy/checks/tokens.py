@@ -1,4 +1,4 @@
-"""Makes tokens with PyJWT and joserfc, sends them to a gateway, and compares. deploy/check-tokens runs it."""
+"""Makes tokens with PyJWT and joserfc, sends them to a gateway, and compares. deploy/checks/tokens runs it."""
 
 import argparse
 import base64
