@@ -49,6 +49,20 @@ import Testing
         }
     }
 
+    @Test func `a message in doubt to which nobody comes back is parked`() async throws {
+        try await withMail { bench in
+            let left = try await bench.send()
+            let alive = try await bench.send()
+            try await end(left, as: 1, bench)
+            try await bench.connection.run("update millrace.mail set status = 'unknown'")
+            #expect(try await forsaken(bench) == 0, "its job may just have ended")
+            try await bench.connection.run("update millrace.mail set changed_at = now() - interval '2 minutes'")
+            #expect(try await forsaken(bench) == 1)
+            #expect(try await bench.status(left) == "parked")
+            #expect(try await bench.status(alive) == "unknown")
+        }
+    }
+
     @Test func `a job that came first tells its message too`() async throws {
         try await withMail { bench in
             let provider = ScriptedMailProvider("resend") { _, _ in .lose }

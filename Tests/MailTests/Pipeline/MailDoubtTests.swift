@@ -85,6 +85,40 @@ import Testing
         }
     }
 
+    @Test func `what a lost worker leaves in doubt is sent again where a duplicate may be, and parked elsewhere`()
+        async throws
+    {
+        try await withMail { bench in
+            let provider = ScriptedMailProvider("smtp", keyHolds: nil)
+            let careful = try await bench.send(subject: "careful")
+            let alarm = try await bench.send("purpose => 'alarm', on_unknown => 'again'", subject: "alarm")
+            let late = try await bench.send("on_unknown => 'again'", subject: "late")
+            // Their worker is lost when it has opened the requests, and of the last one recorded a lost answer.
+            for id in [careful, alarm, late] {
+                try await bench.connection.run(
+                    """
+                    select millrace.mail_freeze(array['\(id)'], array['s'], array['t'], array[null], array[0], array[null],
+                           array[null], 'shop@example.net', null);
+                    select count(*) from millrace.mail_batch_open('smtp', array['\(id)'], true, 99, 3600, 0, 0, 0, 0)
+                    """)
+            }
+            try await bench.connection.run(
+                """
+                select millrace.mail_batch_record(array[m.batch], array[1], array['settled'], array[-1], array[1],
+                       array[m.id::text], array['unknown'], array['unknown'], array[null], array['lost'], array[null],
+                       array['unknown'])
+                  from millrace.mail m where m.id = '\(late)'
+                """)
+            #expect(try await bench.status(late) == "unknown")
+            let service = bench.service([provider])
+            #expect(try await service.run(try await bench.jobs(session: 8)) == [.done, .done, .done])
+            #expect(try await bench.status(careful) == "parked")
+            #expect(try await bench.status(alarm) == "accepted")
+            #expect(try await bench.status(late) == "accepted")
+            #expect(provider.seen.taken == [alarm: 1, late: 1])
+        }
+    }
+
     @Test func `a parked message that a human wants again goes as a new request`() async throws {
         try await withMail { bench in
             let provider = ScriptedMailProvider("smtp", keyHolds: nil) { call, _ in call == 1 ? .lose : .accept }

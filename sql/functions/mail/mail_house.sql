@@ -44,6 +44,15 @@ begin
             perform millrace.mail_told('emailFailed', m.service, m.template, false, 'internal');
         end if;
     end loop;
+    -- In doubt, in no request, and without a job: nobody comes back to it, however that came about.
+    for one in
+        select y.id, y.job from millrace.mail y where y.status = 'unknown' and y.batch is null and y.changed_at < t - interval '1 minute' order by y.changed_at limit 1000
+    loop
+        select * into m from millrace.mail y where y.id = one.id and y.status = 'unknown' and y.batch is null for update;
+        continue when not found or millrace.job_lives(m.job);
+        done := done + 1;
+        perform millrace.mail_raise(m.id, 'parked', 'parked', 'its job ended while nobody knew whether it was taken');
+    end loop;
     perform millrace.mail_mark('mail_forsaken_at', t::text);
     return done;
 end $$;

@@ -86,7 +86,7 @@ begin
         elsif one.status = 'failed' then
             verdict := 'discard';
             reason := coalesce(one.error, 'it failed');
-        elsif millrace.mail_rank(one.status) > millrace.mail_rank('sending') then
+        elsif millrace.mail_is_over(one.status, one.on_unknown) then
             verdict := 'done';
         elsif one.expires_at <= t then
             perform millrace.mail_raise(one.id, 'expired', 'expired', 'it was not sent in time');
@@ -149,6 +149,12 @@ language sql volatile as $$
     select case when count >= most then greatest(0.1, extract(epoch from oldest - millrace.now()) + span) end
 $$;
 
+-- Whether a message that is in no request is sent no more. One in doubt is, where a duplicate does less harm than none.
+create or replace function millrace.mail_is_over(the_status text, the_on_unknown text) returns boolean
+language sql immutable parallel safe as $$
+    select millrace.mail_rank(the_status) > millrace.mail_rank('sending') and (the_status <> 'unknown' or the_on_unknown <> 'again')
+$$;
+
 -- Opens requests, frozen before their first attempt: one for all these messages, or with `alone` one for each. This transaction, which
 -- claims a message for a request, also checks whether the message may be sent at all: cancelled, expired, suppressed, too many from one
 -- sender or to one domain.
@@ -180,7 +186,7 @@ begin
     end if;
     t := millrace.now();
     for one in
-        select g.id, m.batch, m.status, m.expires_at, m.purpose, m.sender, m.owner, m.tenant, m.domains, c.message is null as is_erased, c.recipients, c.addresses
+        select g.id, m.batch, m.status, m.on_unknown, m.expires_at, m.purpose, m.sender, m.owner, m.tenant, m.domains, c.message is null as is_erased, c.recipients, c.addresses
           from unnest(ids) with ordinality g(id, n)
           left join millrace.mail m on m.id = g.id
           left join millrace.mail_content c on c.message = g.id
@@ -190,7 +196,7 @@ begin
         if one.batch is not null then
             verdict := 'wait';
             seconds := 1;
-        elsif one.is_erased or millrace.mail_rank(one.status) > millrace.mail_rank('sending') then
+        elsif one.is_erased or millrace.mail_is_over(one.status, one.on_unknown) then
             verdict := 'settled';
         elsif one.expires_at <= t then
             perform millrace.mail_raise(one.id, 'expired', 'expired', 'it was not sent in time');
