@@ -262,6 +262,11 @@ class Ground:
             if program.process.poll() is not None:
                 raise RuntimeError(f"{program.name} has ended by itself: {program.log.read_text(errors='replace')[-2000:]}")
 
+    @property
+    def is_over(self):
+        """Whether all has had its time, once nothing goes wrong any more."""
+        return self.faults.ended_at is not None and time.monotonic() > self.faults.ended_at + SETTLES
+
     def settle(self, what, condition):
         """Nothing goes wrong any more; waits until the condition holds, or time is over."""
         self.faults.end()
@@ -311,7 +316,7 @@ class Faults:
         self.random = random.Random(seed + 1)
         self.share = SHARE
         self.lock = threading.Lock()
-        self.are_on = True
+        self.ended_at = None
         self.counts = collections.Counter()
 
     def next(self):
@@ -323,8 +328,12 @@ class Faults:
             self.counts[kind] += 1
             return kind
 
+    @property
+    def are_on(self):
+        return self.ended_at is None
+
     def end(self):
-        self.are_on = False
+        self.ended_at = time.monotonic()
 
     @property
     def total(self):
