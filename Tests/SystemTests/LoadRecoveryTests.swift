@@ -21,14 +21,16 @@ import Testing
             let (report, figures) = try await LoadTimeTests.load(
                 ["recovery", "--quick"], database: database, as: Figures.self)
             #expect(figures.open_seconds == 1)
-            // Four rooms with one caller and with fifty, and a mail in doubt, at each of two outages.
-            #expect(figures.outages.count == 18)
-            #expect(Set(figures.outages.map(\.room)) == ["mail", "notices", "ai", "webhooks", "mail in doubt"])
+            // Five rooms with one caller and with fifty, and a mail in doubt, at each of two outages; and one batch.
+            #expect(figures.outages.count == 23)
+            #expect(
+                Set(figures.outages.map(\.room))
+                    == ["mail", "notices", "pushes", "ai", "webhooks", "AI batches", "mail in doubt"])
             #expect(Set(figures.outages.map(\.callers)) == [1, 50] && Set(figures.outages.map(\.down_s)) == [1, 3])
             for one in figures.outages {
                 #expect(one.from_back_s != nil && one.requests > 0 && one.tries > 0 && one.undone == 0, "\(one)")
             }
-            #expect(report.bars.count == 20)
+            #expect(report.bars.count == 25)
             let counted = report.bars.filter { $0.what.hasPrefix("tries used up") || $0.what.hasPrefix("not done") }
             #expect(counted.count == 2 && counted.allSatisfy(\.met), "\(counted)")
         }

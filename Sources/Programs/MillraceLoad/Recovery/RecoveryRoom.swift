@@ -20,14 +20,36 @@ struct RecoveryRoom: Sendable {
                 select count(millrace.notice_put('p' || n, 'note', 'sms', '+4930' || 100000 + n, '{}', $1 || '-' || n, millrace.now(), null, false))
                   from generate_series(1, $2::int) n
                 """
+            case .pushes:
+                """
+                with d as (
+                    insert into millrace.device (token, person, platform, seen_at)
+                    select md5(n::text) || md5('p' || n), 'p' || n, 'apns', millrace.now() from generate_series(1, $2::int) n
+                        on conflict (token) do nothing)
+                select count(millrace.notice_put('p' || n, 'note', 'push', md5(n::text) || md5('p' || n), '{}', $1 || '-' || n, millrace.now(), null, false))
+                  from generate_series(1, $2::int) n
+                """
             case .ai:
                 """
                 select count(millrace.ai_ask('sentiment', jsonb_build_object('text', $1 || '-' || n), 'recovery')) from generate_series(1, $2::int) n
+                """
+            case .batches:
+                """
+                select count(millrace.ai_ask('sentiment', jsonb_build_object('text', $1 || '-' || n), 'recovery', options => '{"may_wait": true}'))
+                  from generate_series(1, $2::int) n
                 """
             case .webhooks:
                 "select count(millrace.event_publish('com.example.recovery', '/load', '{}', $1)) from generate_series(1, $2::int) n"
             }
         try await connection.execute(sql, [.text(mark), .int4(Int32(clamping: count))], deadline: .seconds(120))
+        guard room == .batches else { return }
+        // They are gathered every five minutes, which is not what is measured.
+        try await connection.execute(
+            """
+            select count(millrace.reschedule_now(j.id, millrace.now()))
+              from millrace.job j join millrace.kind k on k.id = j.kind join millrace.timer t on t.job = j.id
+             where k.name = 'ai.batch' and j.args ? 'provider'
+            """)
     }
 
     /// How long from now the first of its callers comes back and may call, as far as the breaker knows.
@@ -40,7 +62,7 @@ struct RecoveryRoom: Sendable {
                   from millrace.mail m join millrace.mail_content c on c.message = m.id left join millrace.timer t on t.job = m.job
                  where c.subject = $1 and m.status <> 'accepted'
                 """
-            case .notices:
+            case .notices, .pushes:
                 """
                 select extract(epoch from min(coalesce(n.wait_until, n.due_at)) - millrace.now())::float8
                   from millrace.notice n where n.status in ('pending', 'attempting') and n.key like $1 || '-%'
@@ -49,6 +71,12 @@ struct RecoveryRoom: Sendable {
                 """
                 select extract(epoch from min(coalesce(t.due, millrace.now())) - millrace.now())::float8
                   from millrace.ai_question q left join millrace.timer t on t.job = q.job where q.input ->> 'text' like $1 || '-%' and q.ended_at is null
+                """
+            case .batches:
+                """
+                select extract(epoch from min(coalesce(t.due, millrace.now())) - millrace.now())::float8
+                  from millrace.ai_batch b join millrace.job j on j.args ->> 'batch' = b.id::text left join millrace.timer t on t.job = j.id
+                 where b.id in (select q.batch from millrace.ai_question q where q.input ->> 'text' like $1 || '-%')
                 """
             case .webhooks:
                 """
@@ -79,8 +107,19 @@ struct RecoveryRoom: Sendable {
                 select count(*) filter (where m.status <> 'accepted'), coalesce(sum(m.attempts), 0)::bigint
                   from millrace.mail m join millrace.mail_content c on c.message = m.id where c.subject = $1
                 """
-            case .notices:
-                "select count(*) filter (where n.status <> 'accepted'), coalesce(sum(n.attempts), 0)::bigint from millrace.notice n where n.key like $1 || '-%'"
+            case .notices, .pushes:
+                """
+                select count(*) filter (where n.status <> 'accepted'), coalesce(sum(n.attempts), 0)::bigint
+                  from millrace.notice n where n.key like $1 || '-%'
+                """
+            case .batches:
+                """
+                select (select count(*) from millrace.ai_question q left join millrace.ai_batch b on b.id = q.batch
+                         where q.input ->> 'text' like $1 || '-%' and b.remote is null),
+                       (select coalesce(sum(x.attempt), 0)::bigint
+                          from millrace.ai_batch b join millrace.job j on j.args ->> 'batch' = b.id::text cross join lateral millrace.job(j.id) x
+                         where b.id in (select q.batch from millrace.ai_question q where q.input ->> 'text' like $1 || '-%'))
+                """
             case .ai:
                 """
                 select count(*) filter (where q.status <> 'answered'), coalesce(sum(coalesce(h.attempt, 0)), 0)::bigint
@@ -97,5 +136,15 @@ struct RecoveryRoom: Sendable {
         return try await connection.query(sql, [.text(mark)], deadline: .seconds(60)) { row throws(PostgresError) in
             (open: Int(try row.int(0)), tries: Int(try row.int(1)))
         }.first ?? (0, 0)
+    }
+
+    /// Nothing of it goes on: a batch that is sent is looked at, which would be a call of the next outage.
+    func end(on connection: Connection) async throws(PostgresError) {
+        guard room == .batches else { return }
+        try await connection.execute(
+            """
+            select count(millrace.cancel(j.id)) from millrace.ai_batch b join millrace.job j on j.args ->> 'batch' = b.id::text
+             where b.id in (select q.batch from millrace.ai_question q where q.input ->> 'text' like $1 || '-%')
+            """, [.text(mark)], deadline: .seconds(60))
     }
 }
