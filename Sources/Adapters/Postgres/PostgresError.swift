@@ -80,6 +80,22 @@ extension PostgresError {
         }
     }
 
+    /// All connections of the server, the database or the role are in use. By libpq's text, as above.
+    package var saysConnectionsAreUsedUp: Bool {
+        if sqlState == "53300" { return true }
+        guard case .unreachable(let reason) = self else { return false }
+        return ["too many clients already", "remaining connection slots are reserved", "too many connections for"]
+            .contains { reason.contains($0) }
+    }
+
+    /// Says whose the connections are. A superuser gets one when others get none.
+    package static let lookAtConnections =
+        "psql -c 'select usename, application_name, state, count(*) from pg_stat_activity group by 1, 2, 3 order by 4 desc'"
+
+    /// What to do where no connection is left; the same in every program.
+    package static let connectionsHint =
+        "end what holds them, use smaller pools, or raise max_connections; as a superuser, who still gets one: \(lookAtConnections)"
+
     /// The database is away or going away: the same call may succeed later. A statement that was too slow is no outage: the server is
     /// there, because it ended the statement when it was asked to.
     package var isOutage: Bool {

@@ -106,9 +106,11 @@ extension Queue {
     }
 
     /// Why a job does not run, as JSON; nil when it runs well or has succeeded, or when the caller may not see it.
-    package static func why(_ id: Int64, on connection: Connection) async throws(PostgresError) -> [UInt8]? {
-        try await connection.query("select millrace.why($1)", [.int8(id)]) { row throws(PostgresError) in
-            row.optionalJSON(0)
+    package static func why(
+        _ id: Int64, on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [UInt8]? {
+        try await connection.query("select millrace.why($1)", [.int8(id)], deadline: deadline) {
+            row throws(PostgresError) in row.optionalJSON(0)
         }.first ?? nil
     }
 

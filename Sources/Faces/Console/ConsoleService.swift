@@ -241,6 +241,10 @@ package struct ConsoleService: Sendable {
                 headers: [Header("Retry-After", "1")])
         case let missing as ConsoleRoles.Missing:
             return ErrorAnswer(.unavailable, missing.description, hint: missing.hint)
+        case let error as PostgresError where error.saysConnectionsAreUsedUp:
+            log.warning("a page failed", [("error", error.description)])
+            return ErrorAnswer(
+                .unavailable, "the database has no connection left", hint: PostgresError.connectionsHint)
         case PostgresError.server(let server):
             switch server.sqlState {
             case "P0002": return ErrorAnswer(.notFound, server.message, hint: server.hint)

@@ -175,6 +175,11 @@ begin
         return millrace.why_put('schedule_problem', format('the schedule %s cannot fire: %s', s.name, s.problem), 'correct it with millrace schedules add under the same name',
             more || jsonb_build_object('since', s.problem_at), format('millrace schedules show %s', word));
     elsif coalesce(s.next_at, s.planned_from) < t - interval '1 min' then
+        if not exists (select from millrace.session) then
+            said := millrace.why_absent(true);
+            return said || more || jsonb_build_object('due', s.next_at,
+                'sentence', format('the schedule %s was due at %s, and no worker lives', s.name, millrace.why_time(coalesce(s.next_at, s.planned_from))));
+        end if;
         return millrace.why_put('schedule_overdue', format('the schedule %s was due at %s, and no worker has fired it', s.name, millrace.why_time(coalesce(s.next_at, s.planned_from))),
             'start a worker that has time zones', more || jsonb_build_object('due', s.next_at), 'millrace workers list');
     end if;
@@ -183,6 +188,14 @@ begin
         if said is not null and said ->> 'reason' not in ('dead', 'quarantined', 'cancelled') then
             return said || jsonb_build_object('schedule', s.name, 'sentence', format('job %s of the schedule %s has not ended, and the next is skipped until then: %s', s.last_job, s.name, said ->> 'sentence'));
         end if;
+    end if;
+    if s.last_missed_at > t - interval '1 hour' then
+        return millrace.why_put('schedule_missed', format('the schedule %s missed times, the last at %s: no worker looked then, and it does not catch them up', s.name,
+                millrace.why_time(s.last_missed_at)),
+            format('run it now with millrace schedules run %s; if each time counts, set --catch-up all', word), more || jsonb_build_object('missed', s.missed, 'due', s.next_at),
+            format('millrace schedules run %s', word),
+            array[format('it fires next at %s', coalesce(millrace.why_time(s.next_at), 'a time that a worker is about to compute')),
+                format('%s of its times were missed in all, the last at %s', s.missed, millrace.why_time(s.last_missed_at))]);
     end if;
     return millrace.why_put('time', format('the schedule %s fires next at %s', s.name, coalesce(millrace.why_time(s.next_at), 'a time that a worker is about to compute')), null,
         more || jsonb_build_object('due', s.next_at), format('millrace schedules next %s', word));

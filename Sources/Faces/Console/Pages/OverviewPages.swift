@@ -66,9 +66,12 @@ enum OverviewPages {
                 word: verdict.word, tone: StateTone.of(verdict.word) ?? "good",
                 findings: verdict.findings.map { ConsoleCell($0) })
         } catch {
+            let more =
+                (error as? PostgresError).map(\.saysConnectionsAreUsedUp) ?? false
+                ? [PostgresError.connectionsHint] : []
             return .verdict(
-                word: "UNKNOWN", tone: "bad", findings: [ConsoleCell("The state of the fleet cannot be told: \(error)")]
-            )
+                word: "UNKNOWN", tone: "bad",
+                findings: (["The state of the fleet cannot be told: \(error)"] + more).map { ConsoleCell($0) })
         }
     }
 }

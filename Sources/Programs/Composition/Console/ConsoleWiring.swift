@@ -38,9 +38,7 @@ extension Composer {
                 let worst = findings.map(\.severity).max() ?? .ok
                 return ConsoleService.Verdict(
                     word: worst.word,
-                    findings: findings.map { finding in
-                        finding.sentence + (finding.command.map { " — run: \($0)" } ?? "")
-                    })
+                    findings: findings.map { "\($0.sentence) — run: \($0.command)" })
             }
         } catch {
             throw Failure("the console cannot start: \(error)")

@@ -68,6 +68,8 @@ package struct StatusReport: Sendable {
     package var lanes: Section<[LaneRow]> = .known([])
     /// What the queues wait for that do not move, by their names, from `millrace.why_queue`.
     package var whys: [String: JSONValue] = [:]
+    /// Why the job died that died last, where any did in the last hour, from `millrace.why`.
+    package var latestDead: DeadJob?
     /// Why the database takes no writes, where a worker is silent; nil: it takes them, or was not asked.
     package var writeRefusal: String?
     /// nil: everything was counted.
@@ -78,6 +80,12 @@ package struct StatusReport: Sendable {
     package static let mostWhys = 10
     /// Those that it opens before its first claim, and the one that wakes it.
     package static let connectionsOfWorker = 8
+
+    package struct DeadJob: Sendable {
+        package let job: Int64
+        package let sentence: String
+        package let command: String?
+    }
 
     package struct Orphan: Sendable {
         package let kind: String
@@ -147,6 +155,7 @@ package struct StatusReport: Sendable {
         await report.estimate(on: connection, patience: patience)
         await report.readRooms(on: connection, patience: patience)
         await report.readWhys(on: connection, patience: patience)
+        await report.readLatestDead(on: connection, patience: patience)
         if report.workers.value?.contains(where: \.isSilent) == true {
             report.writeRefusal = await writeRefusal(on: connection, patience: patience)
         }
@@ -185,6 +194,23 @@ package struct StatusReport: Sendable {
             }
             if let bytes = answer.value ?? nil { whys[queue.name] = try? JSONValue.read(bytes) }
         }
+    }
+
+    /// Without an answer the verdict says how many died, and not of what.
+    private mutating func readLatestDead(on connection: Connection, patience: Duration) async {
+        guard let dead = deadLastHour.value, dead > 0 else { return }
+        let lately = DeadFilter(since: .ago(.seconds(3600)))
+        let ids = await Self.section { () throws(PostgresError) in
+            try await Queue.deadIDs(lately, after: nil, limit: 1, on: connection, deadline: patience)
+        }
+        guard let job = ids.value?.first else { return }
+        let answer = await Self.section { () throws(PostgresError) in
+            try await Queue.why(job, on: connection, deadline: patience)
+        }
+        guard let bytes = answer.value ?? nil, let why = try? JSONValue.read(bytes),
+            let sentence = why["sentence"]?.text
+        else { return }
+        latestDead = DeadJob(job: job, sentence: sentence, command: why["command"]?.text)
     }
 
     /// What stands beside the queues: the rooms, and what goes wrong.

@@ -120,7 +120,7 @@ extension StatusReport {
         func say(_ alarm: Alarm, _ sentence: String, command: String? = nil) {
             found.append(Finding(alarm: alarm, severity: .degraded, sentence: sentence, command: command))
         }
-        for trouble in troubles.value ?? [] { say(trouble.alarm, trouble.sentence) }
+        for trouble in troubles.value ?? [] { say(trouble.alarm, trouble.sentence, command: command(for: trouble)) }
         // Silence would be taken for health.
         if let reason = troubles.reason { say(.unknownState, "whether runs fail cannot be told: \(reason)") }
         for queue in queues.value ?? [] where queue.pausedAt != nil && queue.ready > 0 {
@@ -128,13 +128,27 @@ extension StatusReport {
             say(
                 .pausedQueue,
                 "\(queue.name) has been paused for \(Humane.duration(span)), and \(queue.amount(cap: cap).text) \(queue.ready == 1 ? "job waits" : "jobs wait")",
-                command: whys[queue.name]?["command"]?.text)
+                command: whys[queue.name]?["command"]?.text ?? "millrace queues resume \(queue.name)")
         }
         for room in unservedRooms { say(.unservedRoom, room.sentence) }
         for room in rooms.value ?? [] where room.becomesFiles && room.isUsed {
             say(.mailFiles, "mail becomes files: no mail service is configured")
         }
         return found
+    }
+
+    private func command(for trouble: TroubleRow) -> String {
+        switch trouble.trouble {
+        case .build:
+            // A promotion is taken back only where another build was promoted before.
+            let promoted = (builds.value ?? []).filter { $0.promotedAt != nil || $0.state == "canary" }
+            // A version is the program's with the build behind a plus sign.
+            let build = trouble.build.map { String($0.split(separator: "+").last ?? "") }
+            let canRollBack = promoted.count > 1 && promoted.contains { $0.build == build || $0.build == trouble.build }
+            return canRollBack ? "millrace versions rollback" : trouble.alarm.look
+        case .failing: return "millrace failures list" + (trouble.kind.map { " --kind \($0)" } ?? "")
+        case .retrying: return trouble.alarm.look + (trouble.kind.map { " --kind \($0)" } ?? "")
+        }
     }
 
     private var unservedRooms: [RoomRow] {

@@ -83,13 +83,14 @@ package struct Finding: Sendable, Equatable {
     package let severity: Severity
     package let sentence: String
     /// One to run, which remedies it or shows the next thing.
-    package var command: String?
+    package let command: String
 
+    /// - Parameter command: if not given, what looks at all that this alarm may be about.
     package init(alarm: Alarm, severity: Severity, sentence: String, command: String? = nil) {
         self.alarm = alarm
         self.severity = severity
         self.sentence = sentence
-        self.command = command
+        self.command = command ?? alarm.look
     }
 }
 
@@ -110,7 +111,7 @@ extension StatusReport {
                 say(
                     .noWorker, .critical,
                     "\(waiting.text) \(waiting.count == 1 ? "job waits" : "jobs wait") and no worker lives",
-                    command: "systemctl start millrace")
+                    command: Alarm.noWorker.look)
             }
         }
         if let days = partitions.value.map({ $0.historyDays ?? -1 }), days < 1 {
@@ -127,12 +128,16 @@ extension StatusReport {
                 .lateQueue, .degraded,
                 "\(queue.name): the oldest job waits for \(Humane.duration(.seconds(queue.oldestAge ?? 0)))"
                     + (whys[queue.name]?["sentence"]?.text.map { "; \($0)" } ?? ""),
-                command: whys[queue.name]?["command"]?.text)
+                command: whys[queue.name]?["command"]?.text ?? "millrace why --queue \(queue.name)")
         }
         found += runFindings
         found += troubleFindings
         if let dead = deadLastHour.value, dead > 0 {
-            say(.deadJobs, .degraded, "\(Humane.count(dead, "job")) died in the last hour")
+            say(
+                .deadJobs, .degraded,
+                "\(Humane.count(dead, "job")) died in the last hour"
+                    + (latestDead.map { "; the latest, job \($0.job): \($0.sentence)" } ?? ""),
+                command: latestDead?.command)
         }
         if let workers = workers.value, !workers.isEmpty {
             for orphan in unnamedOrphans {
@@ -164,10 +169,15 @@ extension StatusReport {
                     command: "millrace schedules show \(schedule.name)")
             }
             if schedule.isOverdue {
-                say(.overdueSchedule, .degraded, "schedule \(schedule.name) is overdue: no worker fires it")
+                say(
+                    .overdueSchedule, .degraded, "schedule \(schedule.name) is overdue: no worker fires it",
+                    command: workers.value?.isEmpty == true ? Alarm.noWorker.look : "millrace workers list")
             }
             if schedule.missedLately {
-                say(.missedTimes, .degraded, "schedule \(schedule.name) missed times in the last hour")
+                say(
+                    .missedTimes, .degraded,
+                    "schedule \(schedule.name) missed times in the last hour, and does not catch them up",
+                    command: "millrace schedules run \(schedule.name)")
             }
         }
         for provider in providers.value ?? [] {

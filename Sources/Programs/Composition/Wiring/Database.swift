@@ -17,6 +17,12 @@ package struct DatabaseFailure: CommandFailure {
     package let hint: String?
 
     package init(_ error: PostgresError) {
+        if error.saysConnectionsAreUsedUp {
+            exitCode = .unreachable
+            sentence = "the database has no connection left"
+            hint = PostgresError.connectionsHint
+            return
+        }
         switch error {
         case .server(let server):
             exitCode = Self.code(for: server.sqlState)

@@ -37,7 +37,7 @@ struct StatusView {
                 findings.map {
                     [
                         "alarm": .string($0.alarm.rawValue), "severity": .string($0.severity.word.lowercased()),
-                        "sentence": .string($0.sentence), "command": JSONValue($0.command),
+                        "sentence": .string($0.sentence), "command": .string($0.command),
                     ]
                 }),
             "exit_code": .int(Int(exitCode.rawValue)), "fail_if": conditions,
