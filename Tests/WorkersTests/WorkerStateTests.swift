@@ -250,12 +250,28 @@ import Testing
         state.accept([claimed(1)])
         let run = makeRun(try some(state.next()))
         _ = state.started(run)
-        #expect(holds(state.abandon().map(\.job.id) == [1]))
+        #expect(holds(state.abandon(jitter: 0.5).map(\.job.id) == [1]))
         state.ended(run, Ended(job: run.job, outcome: .succeeded))
         let flush = try some(state.takeFlush())
         #expect(flush.ended.map(\.outcome) == [.released])
         _ = state.flushed(flush, live: [8])
         #expect(state.isEmpty && state.totals.abandoned == 1)
+    }
+
+    @Test(arguments: [
+        (CancelReason.timeout, Outcome.retried), (.requested, .cancelled), (.stopping, .released), (.cutOff, .released),
+    ])
+    func `an abandoned run has used its attempt at its time limit, and not where only the worker stopped`(
+        reason: CancelReason, outcome: Outcome
+    ) throws {
+        var state = WorkerState(slots: 1)
+        state.accept([claimed(1)])
+        let run = makeRun(try some(state.next()))
+        _ = state.started(run)
+        run.cancel(reason)
+        run.cancel(.stopping)
+        #expect(holds(state.abandon(jitter: 0.5).count == 1))
+        #expect(try some(state.takeFlush()).ended.map(\.outcome) == [outcome])
     }
 
     @Test func `tallies count what was recorded, and come back when they could not be sent`() throws {

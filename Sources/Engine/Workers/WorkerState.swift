@@ -297,14 +297,14 @@ package struct WorkerState: Sendable {
         return isHoard || !excess.isEmpty
     }
 
-    /// The jobs of runs that ignore their cancellation go back; what they report later is refused.
-    mutating func abandon() -> [Run] {
+    /// Runs that ignore their cancellation end as if they had heeded it: at their time limit they have used their attempt, on request they are
+    /// cancelled, and only those that the drain itself cancelled go back as they were. What they report later is refused.
+    /// - Parameter jitter: which share of the longest pause the next attempts wait.
+    mutating func abandon(jitter: Double) -> [Run] {
         let runs = running
         for run in runs {
             leave(run.job)
-            if isLive(run.job.number) {
-                pending.append(Ended(job: run.job, outcome: .released, wait: .zero))
-            }
+            if isLive(run.job.number) { pending.append(run.abandoned(jitter: jitter)) }
         }
         totals.abandoned += runs.count
         running = []

@@ -228,7 +228,8 @@ final class WorkerStateGuard: Sendable {
             flush.fire()
             changed.fire()
         }
-        return state.withLock { $0.jobs.abandon() }
+        let jitter = Double.random(in: 0...1)
+        return state.withLock { $0.jobs.abandon(jitter: jitter) }
     }
 
     /// Jobs that came in although the drain had begun go back.

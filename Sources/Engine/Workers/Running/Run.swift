@@ -93,3 +93,17 @@ package final class Run: Sendable {
         state.withLock { $0.reportedStuck }
     }
 }
+
+extension Run {
+    /// Its end, where its handler has not come to one.
+    func abandoned(jitter: Double) -> Ended {
+        let released = Ended(job: job, outcome: .released, wait: .zero)
+        guard let reason = context.cancelReason else { return released }
+        let mapper = OutcomeMapper(
+            retries: kind?.handler.retries ?? .standard, maxAttempts: context.maxAttempts)
+        return mapper.end(
+            job, said: .threw("the handler ignored its cancellation until its worker stopped", .usual),
+            cancelled: reason, milliseconds: Int32(clamping: Int64(started.duration(to: .now) / .milliseconds(1))),
+            jitter: jitter) ?? released
+    }
+}
