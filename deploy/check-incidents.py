@@ -47,7 +47,7 @@ class Server:
     """A Postgres of its own: a database for each fault, copied from one that is migrated."""
 
     def __init__(self, binary):
-        self.binary = binary
+        self.binary = os.path.abspath(binary)
         self.place = tempfile.mkdtemp(prefix="millrace-incidents-")
         self.user = "postgres" if os.geteuid() == 0 and self._has("postgres") else None
         if os.geteuid() == 0:
@@ -58,6 +58,13 @@ class Server:
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda p: int(p.split("/")[4]))
         self.programs = given or (found[-1] if found else os.path.dirname(shutil.which("postgres")))
         self.port = free_port()
+        try:
+            self._begin()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _begin(self):
         self._run("initdb", "-D", f"{self.place}/data", "-A", "trust", "-U", "postgres", "--no-sync")
         options = f"-p {self.port} -k {self.place} -c fsync=off -c max_connections={CONNECTIONS}"
         self._run("pg_ctl", "-D", f"{self.place}/data", "-l", f"{self.place}/log", "-w", "-o",
