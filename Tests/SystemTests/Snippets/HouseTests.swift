@@ -20,11 +20,14 @@ import Testing
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
-        try write(try String(contentsOf: Self.script, encoding: .utf8), to: "deploy/check-house")
+        for name in ["check-house", "house_sql.py"] {
+            let file = Self.script.deletingLastPathComponent().appending(path: name)
+            try write(try String(contentsOf: file, encoding: .utf8), to: "deploy/\(name)")
+        }
         try write("Plain words.\n", to: "README.md")
         try write(
             "## Advisory locks\n\n| 1297239619, 0 | a | b |\n| 1297239619, 0–3: K | c | d |\n", to: "sql/locks.md")
-        try write("", to: "sql/functions/base/clock.sql")
+        try writeRooms(write)
         try write("", to: "Sources/System/CZlib/module.modulemap")
         try write("struct Twice {}\n", to: "Sources/Engine/Jobs/One.swift")
         try write("import CZlib\nimport Quests\nstruct Twice {}\n", to: "Sources/Domains/Mail/Two.swift")
@@ -55,7 +58,77 @@ import Testing
             "the lock 1297239619, 0 has 2 purposes", "Six.swift:2 asks the whole server",
             "Seven.swift:1 waits for a session's queue", "Eight.swift:1 opens a connection",
             "Eight.swift:2 changes a session's search_path", "waking.c:1 changes a session's search_path",
+            "clock.sql:2 one_call uses millrace.mail_now: mail stands above base",
+            "clock.sql:6 one_text uses millrace.mail: mail stands above base",
+            "clock.sql:8 one_view uses millrace.mail: mail stands above base",
+            "clock.sql:10 clock uses millrace.mail_now: mail stands above base",
+            "mail.sql:2 mail_now writes millrace.setting: the table setting is base's",
+            "mail.sql:3 mail_now uses millrace.chat_now: mail does not name chat as a need",
+            "001_first.sql:1 the table setting uses millrace.mail: mail stands above base",
+            "the table lost has no room", "names the table gone, which no migration makes",
+            "chat needs mail, which does not stand above it", "base, chat, mail call each other in a cycle",
+            "the room extra is not in sql/rooms.md", "“base nothing uses mail mail” is not needed any more",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
+        // What is allowed, what is listed, and what a comment or a sentence says.
+        for words in ["uses millrace.now", "uses millrace.chat_old", "clock.sql:3", "clock.sql:12"] {
+            #expect(!outcome.text.contains(words), "\(words): \(outcome.text)")
+        }
+    }
+
+    /// Three rooms, in which each rule of the rooms' order is broken once.
+    private func writeRooms(_ write: (String, String) throws -> Void) throws {
+        try write(
+            """
+            | room | needs | what it is |
+            | `base` | core | a |
+            | `chat` | `mail` | b |
+            | `mail` | | c |
+
+            ```text
+            base setting
+            mail mail
+                gone
+            ```
+
+            """, "sql/rooms.md")
+        try write("base nothing uses mail mail\nmail mail_now uses chat chat_old\n", "sql/rooms-upward.txt")
+        try write(
+            """
+            create table millrace.setting (mail int references millrace.mail (id)); create table millrace.mail (id int);
+            create table millrace.lost (id int);
+
+            """, "sql/migrations/001_first.sql")
+        try write(
+            """
+            create or replace function millrace.one_call() returns int language sql as $$
+                select millrace.mail_now()
+                     + length('millrace.mail_now()') -- and millrace.mail_now()
+            $$;
+            create or replace function millrace.one_text() returns void language plpgsql as $$ begin
+                execute 'delete from millrace.mail'; end $$;
+            create or replace view millrace.one_view as
+                select * from millrace.mail m;
+            do $$ begin
+                create trigger a_row_is_told after insert on millrace.setting for each row execute function millrace.mail_now();
+            end $$;
+            create or replace function millrace.now() returns int language sql as $$ select 1 from millrace.setting $$;
+
+            """, "sql/functions/base/clock.sql")
+        try write(
+            """
+            create or replace function millrace.mail_now() returns int language sql as $$
+                update millrace.setting set value = millrace.now();
+                select millrace.chat_now() + millrace.chat_old()
+            $$;
+
+            """, "sql/functions/mail/mail.sql")
+        try write(
+            """
+            create or replace function millrace.chat_now() returns int language sql as $$ select millrace.mail_now() $$;
+            create or replace function millrace.chat_old() returns int language sql as $$ select 1 $$;
+
+            """, "sql/functions/chat/chat.sql")
+        try write("", "sql/functions/extra/extra.sql")
     }
 }

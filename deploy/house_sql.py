@@ -1,0 +1,251 @@
+"""Reads who calls whom in sql/, for deploy/check-house: the rooms, their order and their tables stand in sql/rooms.md.
+
+A room is a folder of sql/functions. It may call and read the rooms that it names as its needs, which stand above it in that page's
+table, and it writes its own tables only. What still breaks this is listed in sql/rooms-upward.txt. A line there that is not needed any
+more fails the check, so the list gets shorter with each edge that is cut.
+"""
+import collections
+import pathlib
+import re
+
+TOKEN = re.compile(
+    r"(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<string>(?<!\w)[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*')|(?P<dollar>\$(?:[A-Za-z_]\w*)?\$)"
+    r"|(?P<name>\bmillrace\.[A-Za-z_]\w*)|(?P<word>\w+)|(?P<mark>::|\S)", re.S)
+
+Use = collections.namedtuple("Use", "room object file line what name")
+
+
+def tokens(text, line=1):
+    """Kind, text and line of each word. A function's body is read like the rest, so its quotes are left out."""
+    at = 0
+    for found in TOKEN.finditer(text):
+        line += text.count("\n", at, found.start())
+        at = found.start()
+        if found.lastgroup not in ("comment", "dollar"):
+            yield found.lastgroup, found.group(), line
+
+
+def unquoted(string):
+    return string[string.index("'") + 1:-1].replace("''", "'")
+
+
+def uses(text, first_line=1, owner=None):
+    """What a text of SQL uses of the schema, as (object, line, what, name): what is `call`, `write` or `name` (a table, a view or a
+    type; or a function where no parenthesis follows). `makes` names what is created there."""
+    words = list(tokens(text, first_line))
+    is_executed = False
+    for at, (kind, said, line) in enumerate(words):
+        before = [word[1].lower() for word in words[max(0, at - 4):at]]
+        after = words[at + 1][1] if at + 1 < len(words) else ""
+        if kind == "mark" and said == ";":
+            is_executed = False
+        elif kind == "word" and said.lower() == "execute" and after.lower() not in ("function", "procedure", "on"):
+            is_executed = True
+        elif kind == "word" and said == "do" and at > 0 and words[at - 1][1] == ";":
+            owner = None                                              # a block, which belongs to no function
+        elif kind == "string":
+            if is_executed or (after == "::" and words[at + 2][1].startswith("reg")):
+                yield from ((who, where, what, name) for who, where, what, name in uses(unquoted(said), line, owner))
+        elif kind == "name":
+            name = said.split(".", 1)[1]
+            if before[-1:] in (["function"], ["view"], ["procedure"]) and ("create" in before):
+                owner = name
+                yield owner, line, "makes", name
+            elif before[-2:-1] in (["drop"], ["alter"]) or before[-3:] in (["if", "exists"],):
+                continue
+            elif before[-2:] in (["insert", "into"], ["delete", "from"], ["merge", "into"]) or before[-1:] in (["update"], ["truncate"]):
+                yield owner, line, "write", name
+            elif before[-1:] == ["only"] and before[-2:-1] in (["update"], ["from"]):
+                yield owner, line, "write" if "delete" in before or "update" in before else "name", name
+            elif after == "(" and before[-1:] not in (["into"], ["references"], ["on"]):
+                yield owner, line, "call", name
+            else:
+                yield owner, line, "name", name
+
+
+class Rooms:
+    """The page sql/rooms.md: in order from below, each room's needs; whose table is whose; which rooms are the core."""
+
+    def __init__(self, page):
+        self.order, self.needs, self.owner, self.core = [], {}, {}, set()
+        for line in page.split("\n"):
+            row = re.match(r"\| `(\w+)` \|([^|]*)\| ", line)
+            if row:
+                room, needs = row.groups()
+                self.order.append(room)
+                if needs.strip() == "core":
+                    self.core.add(room)
+                self.needs[room] = set(re.findall(r"`(\w+)`", needs))
+        for block in re.findall(r"```text\n(.*?)```", page, re.S):
+            room = None
+            for line in block.split("\n"):
+                if line and not line.startswith(" "):
+                    room, _, line = line.partition(" ")
+                for table in line.split():
+                    self.owner[table] = room
+
+    def is_above(self, one, other):
+        return self.order.index(one) > self.order.index(other)
+
+    def may_use(self, one, other):
+        """A room uses itself, what stands below it in the core, and its needs."""
+        return one == other or (not self.is_above(other, one) and (other in self.core or other in self.needs[one]))
+
+    def may_write(self, one, other):
+        return one == other or (one in self.core and other in self.core)
+
+
+class Graph:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.rooms = Rooms((self.root / "sql/rooms.md").read_text())
+        self.made, self.found, self.broken = {}, [], []
+        read, made_here = [], []
+        for path in sorted((self.root / "sql/functions").glob("*/*.sql")):
+            room = path.parent.name
+            if room not in self.rooms.order:
+                self.broken.append(f"the room {room} is not in sql/rooms.md")
+                continue
+            # Every door of every room stands in this list, until doors say beside their functions who may call them.
+            if path.name == "grants.sql":
+                continue
+            text = path.read_text()
+            made_here += re.findall(r"^create table if not exists millrace\.(\w+)", text, re.M)
+            for who, line, what, name in uses(text):
+                if what == "makes":
+                    self.made[name] = room
+                else:
+                    read.append(Use(room, who or path.stem, str(path.relative_to(self.root)), line, what, name))
+        self.tables = set(made_here)
+        for path in sorted((self.root / "sql/migrations").glob("*.sql")):
+            read += self.migration(path)
+        for name in sorted(self.tables - set(self.rooms.owner)):
+            self.broken.append(f"the table {name} has no room in sql/rooms.md")
+        for name in sorted(set(self.rooms.owner) - self.tables):
+            self.broken.append(f"sql/rooms.md names the table {name}, which no migration makes")
+        self.judge(read)
+
+    def migration(self, path):
+        """The tables that a migration makes, and what they refer to. What it does to rows is done once, and is not looked at."""
+        text = "\n".join(line.split("--")[0] for line in path.read_text().split("\n"))
+        for name in re.findall(r"\bcreate (?:unlogged )?table (?:if not exists )?millrace\.(\w+)", text):
+            self.tables.add(name)
+        for name in re.findall(r"\bdrop table (?:if exists )?millrace\.(\w+)", text):
+            self.tables.discard(name)
+        for old, new in re.findall(r"\balter table millrace\.(\w+) rename to (\w+)", text):
+            self.tables.discard(old)
+            self.tables.add(new)
+        file = str(path.relative_to(self.root))
+        for statement in re.finditer(r"\b(?:create (?:unlogged )?table|alter table)\s+(?:if not exists )?millrace\.(\w+)(.*?);", text, re.S):
+            line = text.count("\n", 0, statement.start()) + 1
+            for name in re.findall(r"\breferences millrace\.(\w+)", statement.group(2)):
+                yield Use(self.rooms.owner.get(statement.group(1)), "the table " + statement.group(1), file, line, "refers", name)
+
+    def judge(self, read):
+        """Keeps each use of another room. A name may be a table and a function at once."""
+        for use in read:
+            is_table = use.name in self.rooms.owner
+            if use.what == "call" or (use.what == "name" and not is_table):
+                room, what = self.made.get(use.name), "call"
+                if room is None and is_table:
+                    room, what = self.rooms.owner[use.name], "read"
+            else:
+                room, what = self.rooms.owner.get(use.name), "write" if use.what == "write" else "read"
+                if room is None:
+                    room = self.made.get(use.name)                    # a view
+            if room and use.room and room != use.room:
+                self.found.append((use, room, what))
+
+    def key(self, use, room, what):
+        return f"{use.room} {use.object} {'writes' if what == 'write' else 'uses'} {room} {use.name}"
+
+    def breaches(self):
+        """Each breach once, with its first place. A table that another room writes is one, whichever of the two is above."""
+        kept = {}
+        for use, room, what in self.found:
+            if what == "write" and not self.rooms.may_write(use.room, room):
+                kept.setdefault(self.key(use, room, "write"), (use, room, "write"))
+            if not self.rooms.may_use(use.room, room):
+                kept.setdefault(self.key(use, room, "use"), (use, room, "use"))
+        return kept
+
+    def edges(self, without=()):
+        """Room to room, with the uses that make the edge."""
+        made = collections.defaultdict(set)
+        for use, room, what in self.found:
+            if self.key(use, room, "use") not in without:
+                made[use.room, room].add(f"{use.object} → {use.name}")
+        return made
+
+    def cycles(self, without=()):
+        """The sets of rooms that reach each other, the largest first."""
+        reached = collections.defaultdict(set)
+        for one, other in self.edges(without):
+            reached[one].add(other)
+        closed = {}
+        for room in self.rooms.order:
+            seen, todo = set(), [room]
+            while todo:
+                for other in reached[todo.pop()]:
+                    if other not in seen:
+                        seen.add(other)
+                        todo.append(other)
+            closed[room] = seen
+        sets = {frozenset([room] + [other for other in closed[room] if room in closed[other]]) for room in self.rooms.order}
+        return sorted((one for one in sets if len(one) > 1), key=len, reverse=True)
+
+
+def allowed(root):
+    path = pathlib.Path(root) / "sql/rooms-upward.txt"
+    return [line for line in path.read_text().split("\n") if line and not line.startswith("#")] if path.exists() else []
+
+
+def figures(graph):
+    pairs, writes, examples = collections.Counter(), collections.Counter(), {}
+    for use, room, what in graph.breaches().values():
+        if what == "write":
+            writes[f"{room}.{use.name} by {use.room}"] += 1
+        else:
+            pairs[f"{use.room} → {room}"] += 1
+            examples.setdefault(f"{use.room} → {room}", f"{use.object} uses {use.name}")
+    cycles = graph.cycles()
+    return {
+        "SQL rooms": len(graph.rooms.order),
+        "edges between SQL rooms": len(graph.edges()),
+        "upward calls and reads": sum(pairs.values()),
+        "upward edges": {pair: f"{count} ({examples[pair]})" for pair, count in pairs.most_common()},
+        "tables that another room writes": dict(writes.most_common()),
+        "SQL rooms in the largest cycle": len(cycles[0]) if cycles else 0,
+    }
+
+
+def check(root):
+    """The broken rules, and the figures."""
+    graph = Graph(root)
+    broken = list(graph.broken)
+    rooms = graph.rooms
+    for room in rooms.order:
+        for other in sorted(rooms.needs[room]):
+            if other not in rooms.order or not rooms.is_above(room, other):
+                broken.append(f"sql/rooms.md: {room} needs {other}, which does not stand above it in the table")
+    kept = graph.breaches()
+    listed = allowed(root)
+    for key, (use, room, what) in sorted(kept.items()):
+        if key not in listed:
+            why = f"the table {use.name} is {room}'s" if what == "write" else (
+                f"{room} stands above {use.room} in the order" if rooms.is_above(room, use.room) else f"{use.room} does not name {room} as a need")
+            broken.append(f"{use.file}:{use.line} {use.object} {'writes' if what == 'write' else 'uses'} millrace.{use.name}: {why} (sql/rooms.md)")
+    for key in listed:
+        if key not in kept:
+            broken.append(f"sql/rooms-upward.txt: “{key}” is not needed any more")
+    for cycle in graph.cycles(without=set(listed)):
+        broken.append(f"{', '.join(sorted(cycle))} call each other in a cycle")
+    return broken, figures(graph)
+
+
+if __name__ == "__main__":
+    import sys
+
+    # What still breaks the order, as sql/rooms-upward.txt lists it.
+    for line in sorted(Graph(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent).breaches()):
+        print(line)
