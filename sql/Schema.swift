@@ -96,9 +96,13 @@ package enum Schema {
         Script(name: "client_time", bytes: Embedded.client_time),
         Script(name: "calendars", bytes: Embedded.calendars),
         Script(name: "names", bytes: Embedded.names),
+        Script(name: "kinds", bytes: Embedded.kinds),
+        Script(name: "fleet", bytes: Embedded.fleet),
         Script(name: "sizes", bytes: Embedded.sizes),
+        Script(name: "checks", bytes: Embedded.checks),
         Script(name: "access", bytes: Embedded.access),
         Script(name: "audit", bytes: Embedded.audit),
+        Script(name: "day_counts", bytes: Embedded.day_counts),
         Script(name: "turns", bytes: Embedded.turns),
         Script(name: "wake", bytes: Embedded.wake),
         Script(name: "unique", bytes: Embedded.unique),
@@ -148,6 +152,7 @@ package enum Schema {
         Script(name: "operations", bytes: Embedded.operations),
         Script(name: "queue_remove", bytes: Embedded.queue_remove),
         Script(name: "dead", bytes: Embedded.dead),
+        Script(name: "jobs_erase", bytes: Embedded.jobs_erase),
         Script(name: "events", bytes: Embedded.events),
         Script(name: "blobs", bytes: Embedded.blobs),
         Script(name: "uploads", bytes: Embedded.uploads),
@@ -159,6 +164,9 @@ package enum Schema {
         Script(name: "mail_send", bytes: Embedded.mail_send),
         Script(name: "mail_house", bytes: Embedded.mail_house),
         Script(name: "people", bytes: Embedded.people),
+        Script(name: "acting", bytes: Embedded.acting),
+        Script(name: "families", bytes: Embedded.families),
+        Script(name: "family_joining", bytes: Embedded.family_joining),
         Script(name: "notices", bytes: Embedded.notices),
         Script(name: "profiles", bytes: Embedded.profiles),
         Script(name: "notices_people", bytes: Embedded.notices_people),
@@ -167,7 +175,6 @@ package enum Schema {
         Script(name: "notices_record", bytes: Embedded.notices_record),
         Script(name: "quests_rules", bytes: Embedded.quests_rules),
         Script(name: "quests_families", bytes: Embedded.quests_families),
-        Script(name: "quests_joining", bytes: Embedded.quests_joining),
         Script(name: "quests_days", bytes: Embedded.quests_days),
         Script(name: "quests_moods", bytes: Embedded.quests_moods),
         Script(name: "quests_hobbies", bytes: Embedded.quests_hobbies),
@@ -183,6 +190,7 @@ package enum Schema {
         Script(name: "document_modes", bytes: Embedded.document_modes),
         Script(name: "documents_read", bytes: Embedded.documents_read),
         Script(name: "checkins_rules", bytes: Embedded.checkins_rules),
+        Script(name: "checkins_readers", bytes: Embedded.checkins_readers),
         Script(name: "checkins_places", bytes: Embedded.checkins_places),
         Script(name: "checkins_alarms", bytes: Embedded.checkins_alarms),
         Script(name: "checkins_contacts", bytes: Embedded.checkins_contacts),
@@ -248,8 +256,9 @@ package enum Schema {
 
     /// Names that earlier versions shipped and this one does not.
     package static let retiredFunctions = [
-        "caller", "caller_is_admin", "caller_is_trusted", "language_of", "quest_parent_only", "quest_sees",
-        "quest_subject", "schedule_job_lives", "wake_ready",
+        "alarm_time", "caller", "caller_is_admin", "caller_is_trusted", "language_of", "quest_actor", "quest_acts_as",
+        "quest_lock", "quest_lock_of", "quest_loud", "quest_must_be_in", "quest_name", "quest_page",
+        "quest_parent_only", "quest_sees", "quest_subject", "quest_zone", "schedule_job_lives", "wake_ready",
     ]
 
     /// Functions that run with the owner's rights and on the caller's search_path, because a setting costs each call too much. They write

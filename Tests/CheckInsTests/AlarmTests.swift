@@ -173,7 +173,7 @@ import Testing
     @Test func `help within an open alarm is told with the time at which it was asked for`() async throws {
         try await withConnection(.movableClock) { connection in
             _ = try await missed(connection)
-            let now = "select millrace.alarm_time(millrace.now(), millrace.alarm_zone('anna', 'mum'))"
+            let now = "select millrace.time_in_zone(millrace.now(), millrace.alarm_zone('anna', 'mum'))"
             for _ in 0..<2 {
                 try await connection.advance(by: "28 min")
                 // The minute may turn between the two.

@@ -33,11 +33,11 @@ import Testing
     @Test(arguments: [
         (
             "watch",
-            "create or replace function millrace.quest_acts_as(actor text, person text, caller name) returns void language sql as 'select null::void'"
+            "create or replace function millrace.acts_as_person(actor text, person text, caller name) returns void language sql as 'select null::void'"
         ),
         (
             "read",
-            "create or replace function millrace.quest_sees_since(actor text, person text, caller name) returns timestamptz language sql as 'select null::timestamptz'"
+            "create or replace function millrace.person_sees_since(actor text, person text, caller name) returns timestamptz language sql as 'select null::timestamptz'"
         ),
         (
             "asked",
@@ -57,7 +57,7 @@ import Testing
         ),
         (
             "rule",
-            "create or replace function millrace.quest_is_in(the_family text, the_person text, as_parent boolean) returns boolean language sql as 'select true'"
+            "create or replace function millrace.family_has(the_family text, the_person text, as_parent boolean) returns boolean language sql as 'select true'"
         ),
     ])
     func `a database that breaks a rule is found out`(_ kind: String, _ breaking: String) async throws {

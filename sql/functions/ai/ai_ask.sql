@@ -28,7 +28,7 @@ begin
     if ai_switch.scope is null or ai_switch.scope not in ('tenant', 'family') then
         perform millrace.refuse(format('the scope %L is unknown', left(ai_switch.scope, 60)), 'scope', 'Give tenant or family.');
     end if;
-    perform millrace.quest_name(ai_switch.name, 'name');
+    perform millrace.valid_name(ai_switch.name, 'name');
     if ai_switch.is_on is null then
         perform millrace.refuse('is_on is missing', 'is_on', 'Give true or false.');
     end if;
@@ -36,7 +36,7 @@ begin
     if ai_switch.scope = 'tenant' and me is not null and (millrace.claims(ai_switch.caller) is not null or not millrace.is_backend(ai_switch.caller)) then
         perform millrace.refuse('only a back end switches a tenant', 'scope', 'A parent switches the family.', '42501', 'permission');
     end if;
-    if ai_switch.scope = 'family' and me is not null and not millrace.quest_is_in(ai_switch.name, me, true) then
+    if ai_switch.scope = 'family' and me is not null and not millrace.family_has(ai_switch.name, me, true) then
         perform millrace.refuse('the actor is not a parent of this family', 'actor', 'Parents switch their family.', '42501', 'permission');
     end if;
     if ai_switch.scope = 'family' and not exists (select from millrace.family f where f.family = ai_switch.name) then

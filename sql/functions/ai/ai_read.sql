@@ -31,12 +31,12 @@ returns table (id uuid, purpose text, status text, answer jsonb, reason text, as
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(ai_own.actor, caller => ai_own.caller);
+    me text := millrace.acting_person(ai_own.actor, caller => ai_own.caller);
     last bigint;
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(ai_own.page);
+    perform millrace.valid_page(ai_own.page);
     if ai_own.after is not null then
         select q.seq into last from millrace.ai_question q where q.id = ai_own.after and q.actor = me and millrace.ai_is_of_tenant(q.tenant, caller => ai_own.caller);
         if not found then
@@ -61,7 +61,7 @@ returns table (seq bigint, id uuid, purpose text, version int, status text, tena
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_page(ai_list.page);
+    perform millrace.valid_page(ai_list.page);
     return query
         select q.seq, q.id, q.purpose, q.version, q.status, q.tenant, q.actor, q.job, q.provider, q.answered_by, q.source is not null, q.calls, q.tokens_in, q.tokens_out, q.reason, q.sentence, q.asked_at, q.ended_at
           from millrace.ai_question q

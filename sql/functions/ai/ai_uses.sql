@@ -89,7 +89,7 @@ declare
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(document_analysis.page);
+    perform millrace.valid_page(document_analysis.page);
     if (document_analysis.id is null) = (document_analysis.lesson_id is null) then
         perform millrace.refuse('id and lesson_id are both missing, or both given', 'id', 'Give one of them.');
     end if;

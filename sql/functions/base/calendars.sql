@@ -22,3 +22,44 @@ begin
     end loop;
     return t;
 end $$;
+
+-- The least instant at which a clock there shows this time or a later one: after a gap its end, of two the first.
+create or replace function millrace.wall_start(wall timestamp, zone text) returns timestamptz
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := wall at time zone zone;
+    early timestamptz := t - interval '4 hours';
+    first timestamptz := (wall - ((early at time zone zone) - (early at time zone 'UTC'))) at time zone 'UTC';
+begin
+    if first < t and (first at time zone zone) >= wall then
+        t := first;
+    end if;
+    early := t - interval '1 second';
+    if (early at time zone zone) < wall then
+        return t;
+    end if;
+    early := t - interval '4 hours';
+    while t - early > interval '1 second' loop
+        first := date_trunc('second', early + (t - early) / 2);
+        if (first at time zone zone) >= wall then t := first; else early := first; end if;
+    end loop;
+    return t;
+end $$;
+
+-- The greatest date that has begun: a clock that is put back over midnight does not bring yesterday back.
+create or replace function millrace.day_at(at timestamptz, zone text) returns date
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+    d date := (at at time zone zone)::date;
+begin
+    return case when millrace.day_start(d + 1, zone) <= at then d + 1 else d end;
+end $$;
+
+-- In UTC where the zone is one that this server does not know any more: nothing may keep an alarm from being told.
+create or replace function millrace.time_in_zone(t timestamptz, zone text) returns text
+language plpgsql stable as $$
+begin
+    return to_char(t at time zone zone, 'YYYY-MM-DD HH24:MI') || ' (' || zone || ')';
+exception when invalid_parameter_value then
+    return to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ' (UTC)';
+end $$;

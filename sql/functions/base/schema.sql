@@ -7,16 +7,3 @@ begin
     server := current_setting('server_version_num')::int;
     test_clock := to_regclass('millrace.test_clock') is not null;
 end $$;
-
--- Every line of every queue, with its queue's state and its tenant's weight.
-create or replace function millrace.queue_list()
-returns table (id int, name text, paused boolean, retention smallint, main int, weight float8, limited boolean)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select q.id, q.name, m.paused_at is not null, m.retention, m.id, r.weight,
-           q.keyed or r.concurrency is not null or r.rate is not null
-               or exists (select from millrace.limit_rule x where x.scope = 'queue' and x.name = q.name)
-      from millrace.queue q
-      join millrace.queue m on m.id = coalesce(q.main, q.id)
-      left join millrace.limit_rule r on r.scope = 'tenant' and r.name = q.tenant
-     order by q.id
-$$;

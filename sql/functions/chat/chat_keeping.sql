@@ -80,7 +80,7 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp a
 declare
     behind bigint := millrace.after_number(chat_threads_shown.after);
 begin
-    perform millrace.quest_page(chat_threads_shown.page);
+    perform millrace.valid_page(chat_threads_shown.page);
     return query
         select t.id, t.family,
                (select coalesce(jsonb_agg(jsonb_build_object('person', m.person, 'unread', millrace.chat_unread_of(m, t.last_n), 'read_n', m.read_n, 'delivered_n', m.delivered_n) order by m.person), '[]')

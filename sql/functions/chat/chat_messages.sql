@@ -32,7 +32,7 @@ begin
             return null;
         end if;
     end if;
-    return millrace.quest_lock(f.family);
+    return millrace.family_lock(f.family);
 end $$;
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time, and nothing is sent; `at`: when it was
@@ -44,7 +44,7 @@ create or replace function millrace.chat_send(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_send.actor, caller => chat_send.caller);
+    me text := millrace.acting_person(chat_send.actor, caller => chat_send.caller);
     the_text text := millrace.chat_text(chat_send.text);
     files jsonb := millrace.chat_files(coalesce(chat_send.attachments, '[]'));
     the_id uuid := coalesce(chat_send.id, gen_random_uuid());
@@ -203,7 +203,7 @@ create or replace function millrace.chat_delete(id uuid, actor text default null
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_delete.actor, caller => chat_delete.caller);
+    me text := millrace.acting_person(chat_delete.actor, caller => chat_delete.caller);
     the_thread uuid := (select m.thread from millrace.chat_message m where m.id = chat_delete.id and m.sender = me and (millrace.chat_seen(m.thread, me)).person is not null);
 begin
     if the_thread is null then
@@ -276,7 +276,7 @@ create or replace function millrace.chat_read(thread uuid, message uuid, actor t
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_read.actor, caller => chat_read.caller);
+    me text := millrace.acting_person(chat_read.actor, caller => chat_read.caller);
     m millrace.chat_member;
     upto bigint;
     newest bigint;
@@ -342,7 +342,7 @@ create or replace function millrace.chat_messages(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_messages.actor, caller => chat_messages.caller);
+    me text := millrace.acting_person(chat_messages.actor, caller => chat_messages.caller);
     m millrace.chat_member := millrace.chat_seen(chat_messages.thread, me);
     behind bigint := millrace.after_number(chat_messages.after);
     shown bigint[];
@@ -350,7 +350,7 @@ declare
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(chat_messages.page);
+    perform millrace.valid_page(chat_messages.page);
     if m.person is null then
         perform millrace.chat_no_thread(chat_messages.thread);
     end if;
@@ -381,7 +381,7 @@ returns table (person text, status text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_status.actor, caller => chat_status.caller);
+    me text := millrace.acting_person(chat_status.actor, caller => chat_status.caller);
     x millrace.chat_message;
 begin
     select m.* into x from millrace.chat_message m where m.id = chat_status.id and m.sender = me and (millrace.chat_seen(m.thread, me)).person is not null;
@@ -401,7 +401,7 @@ create or replace function millrace.chat_attachment_link(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_attachment_link.actor, caller => chat_attachment_link.caller);
+    me text := millrace.acting_person(chat_attachment_link.actor, caller => chat_attachment_link.caller);
     a millrace.chat_attachment;
 begin
     if chat_attachment_link.valid is null or chat_attachment_link.valid not between interval '1 minute' and interval '1 day' then
@@ -434,13 +434,13 @@ create or replace function millrace.chat_search(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_search.actor, caller => chat_search.caller);
+    me text := millrace.acting_person(chat_search.actor, caller => chat_search.caller);
     behind bigint := millrace.after_number(chat_search.after);
     words tsquery;
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(chat_search.page);
+    perform millrace.valid_page(chat_search.page);
     if chat_search.query is null or length(chat_search.query) not between 1 and millrace.most('query') then
         perform millrace.refuse('the query is empty or too long', 'query', 'Give 1 to 1000 characters.');
     end if;

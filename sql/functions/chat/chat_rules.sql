@@ -125,7 +125,7 @@ create or replace function millrace.chat_upload(
 ) returns table (url text, storage_url text, expires_at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.quest_actor(chat_upload.actor, caller => chat_upload.caller);
+    me text := millrace.acting_person(chat_upload.actor, caller => chat_upload.caller);
 begin
     perform millrace.day_must_take('chat_upload', millrace.keyed_hash('person', me), millrace.counted('files'), 'five hundred files were sent today', 'size');
     return query select l.url, l.storage_url, l.expires_at

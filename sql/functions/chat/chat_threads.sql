@@ -9,7 +9,7 @@ create or replace function millrace.chat_thread_create(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_thread_create.actor, caller => chat_thread_create.caller);
+    me text := millrace.acting_person(chat_thread_create.actor, caller => chat_thread_create.caller);
     others text[] := array(select distinct o from unnest(chat_thread_create.members) o where o is distinct from me order by o);
     the_title text := millrace.chat_title(chat_thread_create.title);
     the_family text := chat_thread_create.family;
@@ -21,9 +21,9 @@ begin
     if cardinality(chat_thread_create.members) > millrace.most('thread_members') then
         perform millrace.refuse(format('members names more than %s', millrace.most('thread_members')), 'members', 'Name fewer, or nobody for the whole family.', '53400', 'too_large');
     end if;
-    perform millrace.quest_name(o, 'members') from unnest(others) o;
+    perform millrace.valid_name(o, 'members') from unnest(others) o;
     if the_family is not null then
-        perform millrace.quest_name(the_family, 'family');
+        perform millrace.valid_name(the_family, 'family');
     elsif chat_thread_create.members is null or not exists (
         select from unnest(others) o where not exists (
             select from millrace.family_member a join millrace.family_member b on a.family = b.family where a.person = me and b.person = o)) then
@@ -33,12 +33,12 @@ begin
     if the_family is null then
         return millrace.chat_two(the_id, me, others, the_title, the_digest);
     end if;
-    perform millrace.quest_lock_as(the_family, me, false);
+    perform millrace.family_lock_as(the_family, me, false);
     t := millrace.now();
     if chat_thread_create.members is not null and cardinality(others) = 0 then
         perform millrace.refuse('members names nobody else', 'members', 'Name who is to be in it, or nobody for the whole family.');
     end if;
-    if exists (select from unnest(others) o where not millrace.quest_is_in(the_family, o, false)) then
+    if exists (select from unnest(others) o where not millrace.family_has(the_family, o, false)) then
         perform millrace.refuse('members names somebody who is neither in the family nor an accepted contact', 'members', null, '42501', 'permission');
     end if;
     select * into old from millrace.chat_thread h where h.id = the_id;
@@ -113,12 +113,12 @@ returns table (id uuid, family text, title text, members jsonb, unread int, read
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(chat_threads.actor, caller => chat_threads.caller);
+    me text := millrace.acting_person(chat_threads.actor, caller => chat_threads.caller);
     behind bigint := millrace.after_number(chat_threads.after);
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(chat_threads.page);
+    perform millrace.valid_page(chat_threads.page);
     for id, family, title, members, unread, read_n, last_n, last_at, created_at, next in
         select t.id, t.family, t.title,
                (select jsonb_agg(jsonb_build_object('person', o.person, 'name', millrace.display_name(o.person), 'read_n', o.read_n, 'delivered_n', o.delivered_n) order by o.person)
@@ -139,7 +139,7 @@ end $$;
 create or replace function millrace.chat_unread(actor text default null, caller millrace.caller_name default current_user) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.quest_actor(chat_unread.actor, caller => chat_unread.caller);
+    me text := millrace.acting_person(chat_unread.actor, caller => chat_unread.caller);
 begin
     return (select coalesce(sum(millrace.chat_unread_of(m, t.last_n)), 0) from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.person = me and t.closed_at is null);
 end $$;
@@ -148,7 +148,7 @@ end $$;
 create or replace function millrace.chat_leave(thread uuid, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.quest_actor(chat_leave.actor, caller => chat_leave.caller);
+    me text := millrace.acting_person(chat_leave.actor, caller => chat_leave.caller);
     h millrace.chat_thread := millrace.chat_lock(chat_leave.thread, me);
 begin
     if h.family is null then

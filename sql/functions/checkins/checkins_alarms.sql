@@ -128,7 +128,7 @@ declare
     told_at timestamptz;
     used jsonb;
 begin
-    perform millrace.quest_acts_as(check_in_help.actor, check_in_help.person, caller => check_in_help.caller);
+    perform millrace.acts_as_person(check_in_help.actor, check_in_help.person, caller => check_in_help.caller);
     if length(check_in_help.note) > millrace.most('note') then
         perform millrace.refuse('the note is too long', 'note', 'Give at most 500 characters.');
     end if;
@@ -175,7 +175,7 @@ declare
     t timestamptz := millrace.now();
     a millrace.alarm;
 begin
-    perform millrace.quest_acts_as(check_in_drill.actor, check_in_drill.person, caller => check_in_drill.caller);
+    perform millrace.acts_as_person(check_in_drill.actor, check_in_drill.person, caller => check_in_drill.caller);
     perform millrace.day_must_take('drill', millrace.keyed_hash('person', check_in_drill.person), millrace.counted('drills'), 'there were ten drills today', 'person');
     if cardinality(millrace.watch_steps(check_in_drill.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
@@ -198,7 +198,7 @@ declare
     me text := millrace.subject(check_in_respond.caller);
     a millrace.alarm;
 begin
-    perform millrace.quest_name(check_in_respond.contact, 'contact');
+    perform millrace.valid_name(check_in_respond.contact, 'contact');
     if check_in_respond.answer is null or check_in_respond.answer not in ('acknowledged', 'on_my_way', 'cannot', 'safe') then
         perform millrace.refuse(format('the answer %L is unknown', left(check_in_respond.answer, 60)), 'answer', 'Give acknowledged, on_my_way, cannot or safe.');
     end if;
@@ -323,7 +323,7 @@ begin
             (select e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'safe' order by e.id desc limit 1), d.contact)
         || jsonb_build_object('language', millrace.alarm_language(a.person, d.contact), 'place', case when d.verified_at is not null and d.declined_at is null then millrace.place_shown(a.id, a.person, d.contact) end)
         || jsonb_build_object('answers', coalesce((select jsonb_agg(jsonb_build_object('contact', e.contact, 'name', millrace.contact_name(a.person, e.contact),
-                 'answer', e.what, 'at', e.at, 'local', millrace.alarm_time(e.at, millrace.alarm_zone(a.person, d.contact)))
+                 'answer', e.what, 'at', e.at, 'local', millrace.time_in_zone(e.at, millrace.alarm_zone(a.person, d.contact)))
                  order by e.id)
              from millrace.alarm_event e where e.alarm = a.id and e.what in ('acknowledged', 'on_my_way', 'cannot', 'safe')), '[]'));
 end $$;

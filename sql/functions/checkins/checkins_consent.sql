@@ -241,10 +241,10 @@ create or replace function millrace.check_in_accept(person text, agrees boolean,
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(check_in_accept.actor, caller => check_in_accept.caller);
+    me text := millrace.acting_person(check_in_accept.actor, caller => check_in_accept.caller);
     refs uuid[];
 begin
-    perform millrace.quest_name(check_in_accept.person, 'person');
+    perform millrace.valid_name(check_in_accept.person, 'person');
     refs := array(select d.ref from millrace.watch_address d
                    where d.person = check_in_accept.person and d.contact = me and (d.channel = 'push' or not check_in_accept.agrees) for no key update);
     if cardinality(refs) = 0 or check_in_accept.agrees is null then
@@ -277,7 +277,7 @@ create or replace function millrace.check_in_consent_ask(person text, contact te
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_acts_as(check_in_consent_ask.actor, check_in_consent_ask.person, caller => check_in_consent_ask.caller);
+    perform millrace.acts_as_person(check_in_consent_ask.actor, check_in_consent_ask.person, caller => check_in_consent_ask.caller);
     return millrace.consent_ask(check_in_consent_ask.person, check_in_consent_ask.contact, millrace.now());
 end $$;
 

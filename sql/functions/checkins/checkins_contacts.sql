@@ -12,9 +12,9 @@ declare
     one record;
     verified int;
 begin
-    perform millrace.quest_acts_as(check_in_contact.actor, check_in_contact.person, caller => check_in_contact.caller);
+    perform millrace.acts_as_person(check_in_contact.actor, check_in_contact.person, caller => check_in_contact.caller);
     reached := cardinality(millrace.watch_steps(check_in_contact.person)) > 0;
-    perform millrace.quest_name(check_in_contact.contact, 'contact');
+    perform millrace.valid_name(check_in_contact.contact, 'contact');
     perform millrace.watch_span(check_in_contact.wait, 'wait', 1, 86400);
     if check_in_contact.contact = check_in_contact.person then
         perform millrace.refuse('a person cannot be their own contact', 'contact', 'Name somebody else.');
@@ -84,7 +84,7 @@ create or replace function millrace.check_in_contact_remove(person text, contact
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_acts_as(check_in_contact_remove.actor, check_in_contact_remove.person, caller => check_in_contact_remove.caller);
+    perform millrace.acts_as_person(check_in_contact_remove.actor, check_in_contact_remove.person, caller => check_in_contact_remove.caller);
     perform millrace.alarm_farewell(a, check_in_contact_remove.contact, '{}', null, millrace.now())
        from millrace.alarm a where a.person = check_in_contact_remove.person and a.state <> 'resolved';
     perform millrace.consent_withdraw(check_in_contact_remove.person, check_in_contact_remove.contact, '{}');

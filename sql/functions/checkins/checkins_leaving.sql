@@ -5,7 +5,7 @@ create or replace function millrace.alarm_farewell_words(a millrace.alarm, is_er
 language plpgsql stable as $$
 declare
     language text := millrace.words_language(alarm_farewell_words.locale);
-    due text := millrace.time_within(language, millrace.alarm_time(a.expired_at, alarm_farewell_words.zone));
+    due text := millrace.time_within(language, millrace.time_in_zone(a.expired_at, alarm_farewell_words.zone));
     test text := case when a.cause = 'drill' then millrace.in_language(language, 'TEST: ', 'TEST: ', 'TEST (تجربة): ') else '' end;
     name text := millrace.display_name(a.person);
 begin

@@ -99,7 +99,7 @@ end $$;
 create or replace function millrace.place_shown(the_alarm uuid, the_person text, reader text) returns jsonb
 language sql stable as $$
     select jsonb_build_object('latitude', p.latitude, 'longitude', p.longitude, 'accuracy', p.accuracy,
-               'local', millrace.alarm_time(p.at, millrace.alarm_zone(the_person, reader)), 'map', millrace.alarm_map(the_person, reader))
+               'local', millrace.time_in_zone(p.at, millrace.alarm_zone(the_person, reader)), 'map', millrace.alarm_map(the_person, reader))
       from millrace.place p where p.alarm = the_alarm and (p.gone_at is null or p.gone_at > millrace.now())
 $$;
 

@@ -44,15 +44,6 @@ language sql stable as $$
                   where c.person = the_person and d.verified_at is not null and d.declined_at is null order by 1)
 $$;
 
--- In UTC where the zone is one that this server does not know any more: nothing may keep an alarm from being told.
-create or replace function millrace.alarm_time(t timestamptz, zone text) returns text
-language plpgsql stable as $$
-begin
-    return to_char(t at time zone zone, 'YYYY-MM-DD HH24:MI') || ' (' || zone || ')';
-exception when invalid_parameter_value then
-    return to_char(t at time zone 'UTC', 'YYYY-MM-DD HH24:MI') || ' (UTC)';
-end $$;
-
 -- A time within words of this language. Among Arabic letters its numbers would change places; a mark that nobody sees keeps them in order.
 create or replace function millrace.time_within(language text, words text) returns text
 language sql immutable as $$
@@ -75,7 +66,7 @@ declare
     due text;
 begin
     select * into w from millrace.watch x where x.person = a.person;
-    due := millrace.time_within(language, millrace.alarm_time(a.expired_at, zone));
+    due := millrace.time_within(language, millrace.time_in_zone(a.expired_at, zone));
     case stage
     when 'raised', 'escalated' then
         title := case when a.cause = 'help' then format(millrace.in_language(language, '%s asks for help', '%s bittet um Hilfe', 'طلب مساعدة من %s'), name)
@@ -102,7 +93,7 @@ begin
         title := format(millrace.in_language(language, 'The alarm about %s is over', 'Der Alarm um %s ist vorbei', 'انتهى الإنذار الخاص بـ %s'), name);
         body := case a.resolution
             when 'late_check_in' then format(millrace.in_language(language, '%s has checked in late, at %s.', '%s hat sich um %s gemeldet, zu spät.', 'وصل تأكيد السلامة من %s متأخرًا، في %s.'), name,
-                millrace.time_within(language, millrace.alarm_time(w.last_checked_in, zone)))
+                millrace.time_within(language, millrace.time_in_zone(w.last_checked_in, zone)))
             when 'contact' then format(millrace.in_language(language, '%s says that %s is safe.', '%s sagt, dass %s in Sicherheit ist.', 'بحسب %s: %s بخير.'), contact, name)
             when 'drill' then millrace.in_language(language, 'The test is over.', 'Die Probe ist vorbei.', 'انتهت التجربة.')
             else millrace.in_language(language, 'It was ended by an operator.', 'Der Betreiber hat ihn beendet.', 'أنهاه مشغّل الخدمة.') || coalesce(' ' || a.reason, '') end;
@@ -118,7 +109,7 @@ end $$;
 create or replace function millrace.warning_words(w millrace.watch) returns jsonb
 language plpgsql stable as $$
 declare
-    due text := millrace.alarm_time(w.expires_at, millrace.alarm_zone(w.person, null));
+    due text := millrace.time_in_zone(w.expires_at, millrace.alarm_zone(w.person, null));
     locale text := millrace.alarm_locale(w.person, null);
 begin
     return jsonb_build_object('locale', locale) || case millrace.words_language(locale)

@@ -26,7 +26,7 @@ declare
     e timestamptz;
     a millrace.alarm;
 begin
-    perform millrace.quest_acts_as(check_in.actor, check_in.person, caller => check_in.caller);
+    perform millrace.acts_as_person(check_in.actor, check_in.person, caller => check_in.caller);
     select * into w from millrace.watch x where x.person = check_in.person for no key update;
     if not found or w.state = 'disarmed' then
         perform millrace.refuse(case when found then 'the watch is disarmed' else 'this person has no watch' end, 'person',
@@ -89,7 +89,7 @@ declare
     t timestamptz;
     one interval;
 begin
-    perform millrace.quest_acts_as(check_in_arm.actor, check_in_arm.person, caller => check_in_arm.caller);
+    perform millrace.acts_as_person(check_in_arm.actor, check_in_arm.person, caller => check_in_arm.caller);
     perform millrace.watch_span(check_in_arm.every, 'every', 1, 86400 * 31);
     perform millrace.watch_span(check_in_arm.grace, 'grace', 0, 86400);
     if check_in_arm.warnings is null or cardinality(check_in_arm.warnings) > millrace.most('warnings') then
@@ -98,7 +98,7 @@ begin
     foreach one in array check_in_arm.warnings loop
         perform millrace.watch_span(one, 'warnings', 1, 86400 * 31);
     end loop;
-    perform millrace.quest_zone(check_in_arm.zone);
+    perform millrace.valid_zone(check_in_arm.zone);
     if cardinality(millrace.watch_steps(check_in_arm.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
             'Name one with check_in_contact; it counts when the contact has said yes at that address.', '55000', 'wrong_state');
@@ -127,7 +127,7 @@ declare
     w millrace.watch;
     t timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_disarm.actor, check_in_disarm.person, caller => check_in_disarm.caller);
+    perform millrace.acts_as_person(check_in_disarm.actor, check_in_disarm.person, caller => check_in_disarm.caller);
     w := millrace.watch_of(check_in_disarm.person);
     t := millrace.now();
     if w.state = 'disarmed' then
@@ -149,7 +149,7 @@ declare
     w millrace.watch;
     t timestamptz;
 begin
-    perform millrace.quest_acts_as(check_in_set_interval.actor, check_in_set_interval.person, caller => check_in_set_interval.caller);
+    perform millrace.acts_as_person(check_in_set_interval.actor, check_in_set_interval.person, caller => check_in_set_interval.caller);
     perform millrace.watch_span(check_in_set_interval.every, 'every', 1, 86400 * 31);
     w := millrace.watch_of(check_in_set_interval.person);
     t := millrace.now();
@@ -176,7 +176,7 @@ declare
     t timestamptz;
     the_end timestamptz := millrace.by_our_clock(check_in_pause.until);
 begin
-    perform millrace.quest_acts_as(check_in_pause.actor, check_in_pause.person, caller => check_in_pause.caller);
+    perform millrace.acts_as_person(check_in_pause.actor, check_in_pause.person, caller => check_in_pause.caller);
     w := millrace.watch_of(check_in_pause.person);
     t := millrace.now();
     if the_end is null or the_end <= t or the_end > t + interval '366 days' then
@@ -200,7 +200,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     alarms jsonb;
 begin
-    perform millrace.quest_acts_as(check_in_show.actor, check_in_show.person, caller => check_in_show.caller);
+    perform millrace.acts_as_person(check_in_show.actor, check_in_show.person, caller => check_in_show.caller);
     select coalesce(jsonb_agg(to_jsonb(x) || millrace.alarm_reach(x.id) order by x.raised_at desc), '[]') into alarms
       from millrace.alarms x where x.person = check_in_show.person and x.state <> 'resolved';
     return (select coalesce(to_jsonb(v), jsonb_build_object('person', p.person, 'state', null))

@@ -107,7 +107,7 @@ create or replace function millrace.feed_mine(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(feed_mine.actor, caller => feed_mine.caller);
+    me text := millrace.acting_person(feed_mine.actor, caller => feed_mine.caller);
     own text := millrace.caller_tenant(feed_mine.caller);
     behind bigint := coalesce(feed_mine.since, 0);
 begin
@@ -152,7 +152,7 @@ $$;
 create or replace function millrace.feed_position(actor text default null, caller millrace.caller_name default current_user) returns table (newest bigint, oldest bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.quest_actor(feed_position.actor, caller => feed_position.caller);
+    perform millrace.acting_person(feed_position.actor, caller => feed_position.caller);
     perform millrace.feed_number();
     return query select case when s.is_called then s.last_value else 0 end, m.gone from millrace.feed_seq s, millrace.feed_mark m;
 end $$;

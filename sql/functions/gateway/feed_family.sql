@@ -24,7 +24,7 @@ begin
     insert into millrace.feed (at, topic, person, ref, change, data, family, about, due_at)
     select t, 'moods', m, new.id, case when is_gone then 'deleted' else 'logged' end, seen || jsonb_build_object('person', new.person), new.family, new.person,
            case when new.shared_at > t then new.shared_at end
-      from millrace.feed_others(new.family, new.person) m where not is_gone or (new.shared_at <= t and millrace.quest_is_in(new.family, new.person, false));
+      from millrace.feed_others(new.family, new.person) m where not is_gone or (new.shared_at <= t and millrace.family_has(new.family, new.person, false));
     perform millrace.feed_wake();
     return null;
 end $$;

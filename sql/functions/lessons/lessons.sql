@@ -195,7 +195,7 @@ declare
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(lesson_list.page);
+    perform millrace.valid_page(lesson_list.page);
     for shown in
         select v.* from (
             select l.place, l.id from millrace.lesson l

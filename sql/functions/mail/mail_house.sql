@@ -105,3 +105,25 @@ begin
     delete from millrace.mail_tale x where x.id in (select y.id from millrace.mail_tale y where y.at < until - interval '400 days' order by y.at limit page * 4);
     return more;
 end $$;
+
+-- Whose profile a mail goes by; null: nobody's. `the_person` is said to be the reader, by somebody who may act for it: with claims only the
+-- person itself, else a back end. `the_user` is an account that the mail is about: for anybody else it is as if it were not there, so that no
+-- mail to some address shows the language of another person.
+create or replace function millrace.mail_reader(the_person text, the_user text, caller name) returns text
+language plpgsql stable as $$
+declare
+    me text;
+    claims jsonb;
+begin
+    if the_person is not null then
+        perform millrace.valid_name(the_person, 'person');
+        me := millrace.subject(mail_reader.caller);
+        if me <> the_person then
+            perform millrace.refuse('the person is not the subject of the claims', 'person', 'Leave it out, or name yourself.', '42501', 'permission');
+        end if;
+        return the_person;
+    end if;
+    claims := millrace.claims(mail_reader.caller);
+    return case when case when claims is null then millrace.is_backend(mail_reader.caller)
+                          else millrace.claims_count(mail_reader.caller) and claims ->> 'sub' = the_user end then the_user end;
+end $$;

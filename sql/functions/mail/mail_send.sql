@@ -307,20 +307,6 @@ begin
     return true;
 end $$;
 
--- The variables that the built-in templates require.
-create or replace function millrace.template_built_in_requires(the_template text) returns text[]
-language sql immutable parallel safe as $$
-    select case the_template
-        when 'password_reset' then array['app_name', 'url']
-        when 'account_verification' then array['app_name', 'url']
-        when 'email_change' then array['app_name', 'email', 'url']
-        when 'invite' then array['app_name', 'url']
-        when 'magic_link' then array['app_name', 'url']
-        when 'reauthentication' then array['app_name', 'code']
-        when 'welcome' then array['app_name', 'user_name']
-        when 'account_notification' then array['app_name', 'body', 'title'] end
-$$;
-
 -- Reports a missing template, and missing data that the template requires, while the caller can still correct it; the renderer checks
 -- everything later. Only what each version in use requires is demanded here, because the version is chosen at rendering. While no worker
 -- has told what it adds to the data, the worker decides whether app_name and url are missing.

@@ -23,7 +23,7 @@ declare
     t timestamptz := millrace.now();
     the_id uuid := gen_random_uuid();
 begin
-    perform millrace.quest_name(notice_send.person, 'person');
+    perform millrace.valid_name(notice_send.person, 'person');
     if notice_send.kind is null or notice_send.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the kind %L is malformed', left(notice_send.kind, 60)), 'kind',
             'A kind has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
@@ -123,3 +123,15 @@ begin
     end if;
     return false;
 end $$;
+
+-- Nobody is notified between `from` and `until` on the clock: what falls in that time is due when it ends.
+create or replace function millrace.notice_loud(at timestamptz, zone text, quiet_from time, quiet_to time) returns timestamptz
+language sql stable parallel safe as $$
+    select case
+        when quiet_from = quiet_to then at
+        when quiet_from < quiet_to and w.t::time >= quiet_from and w.t::time < quiet_to then millrace.wall_start(w.t::date + quiet_to, zone)
+        when quiet_from > quiet_to and w.t::time >= quiet_from then millrace.wall_start(w.t::date + 1 + quiet_to, zone)
+        when quiet_from > quiet_to and w.t::time < quiet_to then millrace.wall_start(w.t::date + quiet_to, zone)
+        else at end
+      from (select at at time zone zone as t) w
+$$;

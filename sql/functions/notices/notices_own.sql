@@ -15,7 +15,7 @@ declare
     the_channels text[] := coalesce(own_notice_schedule.channels, array['push']);
     old millrace.notice;
 begin
-    perform millrace.quest_acts_as(own_notice_schedule.actor, own_notice_schedule.person, caller => own_notice_schedule.caller);
+    perform millrace.acts_as_person(own_notice_schedule.actor, own_notice_schedule.person, caller => own_notice_schedule.caller);
     if own_notice_schedule.key is null or length(own_notice_schedule.key) not between 1 and millrace.most('own_notice_key') then
         perform millrace.refuse('the key is missing, empty or too long', 'key', 'Give 1 to 200 characters: the key is for moving and cancelling it.');
     end if;
@@ -55,7 +55,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     the_due timestamptz := millrace.by_our_clock(own_notice_move.at);
 begin
-    perform millrace.quest_acts_as(own_notice_move.actor, own_notice_move.person, caller => own_notice_move.caller);
+    perform millrace.acts_as_person(own_notice_move.actor, own_notice_move.person, caller => own_notice_move.caller);
     if the_due is null or the_due < millrace.now() - interval '1 minute' or the_due > millrace.now() + interval '400 days' then
         perform millrace.refuse('at is missing, past, or more than 400 days away', 'at', 'Give when it is due.');
     end if;
@@ -67,6 +67,6 @@ end $$;
 create or replace function millrace.own_notice_cancel(person text, key text, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.quest_acts_as(own_notice_cancel.actor, own_notice_cancel.person, caller => own_notice_cancel.caller);
+    perform millrace.acts_as_person(own_notice_cancel.actor, own_notice_cancel.person, caller => own_notice_cancel.caller);
     return millrace.notice_cancel(own_notice_cancel.person, 'own:' || own_notice_cancel.key);
 end $$;

@@ -4,11 +4,11 @@
 create or replace function millrace.notice_acts_as(actor text, person text, caller name) returns void
 language plpgsql stable as $$
 begin
-    perform millrace.quest_name(person, 'person');
+    perform millrace.valid_name(person, 'person');
     if millrace.subject(notice_acts_as.caller) is null and actor is null and millrace.is_staff(notice_acts_as.caller) then
         return;
     end if;
-    perform millrace.quest_acts_as(actor, person, caller => notice_acts_as.caller);
+    perform millrace.acts_as_person(actor, person, caller => notice_acts_as.caller);
 end $$;
 
 -- False: it was already known as this person's. The holder of a token has the device, so the device becomes the caller's, and its last
@@ -56,7 +56,7 @@ returns table (token text, person text, platform text, app text, seen_at timesta
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_page(device_list.page);
+    perform millrace.valid_page(device_list.page);
     return query select d.token, d.person, d.platform, d.app, d.seen_at from millrace.device d
       where (of_person is null or d.person = of_person) and (device_list.after is null or d.token > device_list.after)
       order by d.token limit device_list.page;

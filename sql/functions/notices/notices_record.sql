@@ -140,7 +140,7 @@ declare
     last timestamptz;
     last_id uuid;
 begin
-    perform millrace.quest_page(notice_list.page);
+    perform millrace.valid_page(notice_list.page);
     if notice_list.after is not null then
         select n.due_at, n.id into last, last_id from millrace.notice n where n.id::text = notice_list.after;
         if not found then

@@ -81,7 +81,7 @@ declare
 begin
     select * into p from millrace.notice_preference x where x.person = one.person;
     if found and not one.alarm then
-        loud := millrace.quest_loud(t, p.zone, p.quiet_from, p.quiet_to);
+        loud := millrace.notice_loud(t, p.zone, p.quiet_from, p.quiet_to);
         if loud > t then
             if one.expires_at <= loud then
                 perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'its time passes within the quiet hours');

@@ -22,12 +22,6 @@ begin
         join millrace.sample_key k on k.what = the_what and k.name = w.name and k.detail = coalesce(w.detail, '') and k.queue = coalesce(w.queue, '');
 end $$;
 
--- Events that no other table remembers.
-create or replace function millrace.fleet_note(the_event text, the_subject text, by text default null, detail text default null) returns void
-language sql volatile set search_path = pg_catalog, pg_temp as $$
-    insert into millrace.fleet_event (at, event, subject, by, detail) values (millrace.now(), the_event, the_subject, by, detail)
-$$;
-
 -- The places of jobs, by queue. Counts stop at 10,000 for each queue, and at less where more than 20 queues hold jobs; beyond, the number is
 -- estimated from 150 random pages. At most 2,000 lanes and 10,000 running jobs are looked at; the rest counts as these do.
 create or replace function millrace.sample_places(t timestamptz)

@@ -30,12 +30,6 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      group by q.name, k.name order by 3 desc, 1, 2
 $$;
 
--- An error without what differs from run to run: its first line, with # for every number.
-create or replace function millrace.error_gist(error text) returns text
-language sql immutable parallel safe as $$
-    select left(regexp_replace(regexp_replace(split_part(error, E'\n', 1), E'^attempt \\d+ of \\d+: ', ''), E'\\d+', '#', 'g'), 120)
-$$;
-
 -- The error that most of the jobs of a kind have now: of a hundred that wait for another attempt, else of the last thousand failed runs of the hour.
 create or replace function millrace.top_error(the_queue text, the_kind text) returns text
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$

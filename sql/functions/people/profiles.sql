@@ -8,7 +8,7 @@ create or replace function millrace.person_profile(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_acts_as(person_profile.actor, person_profile.person, caller => person_profile.caller);
+    perform millrace.acts_as_person(person_profile.actor, person_profile.person, caller => person_profile.caller);
     if person_profile.display_name <> '' and (btrim(person_profile.display_name) = '' or length(person_profile.display_name) > millrace.most('display_name')
         or person_profile.display_name ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]') then
         perform millrace.refuse('display_name is blank, too long, or has control characters', 'display_name',
@@ -62,7 +62,7 @@ declare
     n millrace.notice_preference;
     shown jsonb;
 begin
-    perform millrace.quest_name(person_show.person, 'person');
+    perform millrace.valid_name(person_show.person, 'person');
     if me <> person_show.person and not millrace.person_knows(me, person_show.person) then
         perform millrace.refuse('only the person itself, its family and its contacts see this', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
@@ -108,32 +108,6 @@ language sql stable as $$
                     (select n.zone from millrace.notice_preference n where n.person = the_person))
 $$;
 
--- The account behind a contact, if it has accepted this itself. Anybody may name a contact by another's id: that alone shows nothing of them.
-create or replace function millrace.contact_account(the_person text, the_contact text) returns text
-language sql stable as $$
-    select x.contact from millrace.watch_address x
-     where x.person = the_person and x.contact = the_contact and x.channel = 'push' and x.verified_at is not null and x.declined_at is null limit 1
-$$;
-
--- What others read of who answered: a contact, or the person itself.
-create or replace function millrace.contact_name(the_person text, the_contact text) returns text
-language sql stable as $$
-    select coalesce(millrace.display_name(case when the_contact = the_person then the_person else millrace.contact_account(the_person, the_contact) end), the_contact)
-$$;
-
--- In which locale, language and zone a contact reads of a person's alarm; without a contact, the person itself.
-create or replace function millrace.alarm_locale(the_person text, reader text) returns text
-language sql stable as $$
-    select coalesce(millrace.locale_of(millrace.contact_account(the_person, reader)), millrace.locale_of(the_person))
-$$;
-
--- The question whether somebody wants to be a contact. By push only the account itself reads it, so it may be in that account's language; any other
--- address is one that the asker gave.
-create or replace function millrace.consent_locale(the_person text, the_contact text, the_channel text) returns text
-language sql stable as $$
-    select coalesce(case when the_channel = 'push' then millrace.locale_of(the_contact) end, millrace.alarm_locale(the_person, the_contact))
-$$;
-
 -- Of the languages that the check-ins' words are written in.
 create or replace function millrace.words_language(the_locale text) returns text
 language sql immutable as $$
@@ -144,42 +118,3 @@ create or replace function millrace.in_language(language text, english text, ger
 language sql immutable as $$
     select case language when 'de' then german when 'ar' then arabic else english end
 $$;
-
-create or replace function millrace.alarm_language(the_person text, reader text) returns text
-language sql stable as $$
-    select millrace.words_language(millrace.alarm_locale(the_person, reader))
-$$;
-
-create or replace function millrace.alarm_zone(the_person text, reader text) returns text
-language sql stable as $$
-    select coalesce(millrace.zone_of(millrace.contact_account(the_person, reader)), (select w.zone from millrace.watch w where w.person = the_person), 'UTC')
-$$;
-
--- The map that links to places open for a reader.
-create or replace function millrace.alarm_map(the_person text, reader text) returns text
-language sql stable as $$
-    select coalesce((select p.map from millrace.profile p where p.person = millrace.contact_account(the_person, reader)),
-                    (select p.map from millrace.profile p where p.person = the_person), 'osm')
-$$;
-
--- Whose profile a mail goes by; null: nobody's. `the_person` is said to be the reader, by somebody who may act for it: with claims only the
--- person itself, else a back end. `the_user` is an account that the mail is about: for anybody else it is as if it were not there, so that no
--- mail to some address shows the language of another person.
-create or replace function millrace.mail_reader(the_person text, the_user text, caller name) returns text
-language plpgsql stable as $$
-declare
-    me text;
-    claims jsonb;
-begin
-    if the_person is not null then
-        perform millrace.quest_name(the_person, 'person');
-        me := millrace.subject(mail_reader.caller);
-        if me <> the_person then
-            perform millrace.refuse('the person is not the subject of the claims', 'person', 'Leave it out, or name yourself.', '42501', 'permission');
-        end if;
-        return the_person;
-    end if;
-    claims := millrace.claims(mail_reader.caller);
-    return case when case when claims is null then millrace.is_backend(mail_reader.caller)
-                          else millrace.claims_count(mail_reader.caller) and claims ->> 'sub' = the_user end then the_user end;
-end $$;

@@ -28,7 +28,7 @@ create or replace function millrace.quest_audit(after text default '', page int 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-    perform millrace.quest_page(page);
+    perform millrace.valid_page(page);
     return query
         select f.family, jsonb_build_object('family', f.family, 'zone', f.zone, 'today', f.today, 'streak', array[f.streak, f.best, f.freezes],
             'days', coalesce((select jsonb_agg(jsonb_build_array(q.day, q.state,
@@ -44,7 +44,7 @@ create or replace function millrace.quest_repair(family text, caller millrace.ca
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    f millrace.family := millrace.quest_lock(quest_repair.family);
+    f millrace.family := millrace.family_lock(quest_repair.family);
     m text;
     base text;
     changed boolean := false;

@@ -59,9 +59,9 @@ declare
     the_at timestamptz;
     awarded int;
 begin
-    perform millrace.quest_acts_as(quest_complete.actor, quest_complete.person, caller => quest_complete.caller);
-    perform millrace.quest_must_be_in(quest_complete.actor, quest_complete.family, caller => quest_complete.caller);
-    f := millrace.quest_lock(quest_complete.family);
+    perform millrace.acts_as_person(quest_complete.actor, quest_complete.person, caller => quest_complete.caller);
+    perform millrace.family_actor(quest_complete.actor, quest_complete.family, caller => quest_complete.caller);
+    f := millrace.family_lock(quest_complete.family);
     t := millrace.now();                                   -- the lock may have taken its time
     the_at := millrace.happened(quest_complete.at, t);
     the_day := millrace.quest_day(f, quest_complete.day, the_at, t);
@@ -124,8 +124,8 @@ declare
     taken int := 0;
     undone boolean;
 begin
-    perform millrace.quest_sees_since(quest_undo.actor, quest_undo.person, caller => quest_undo.caller);
-    f := millrace.quest_lock_as(quest_undo.family, quest_undo.person, false);
+    perform millrace.person_sees_since(quest_undo.actor, quest_undo.person, caller => quest_undo.caller);
+    f := millrace.family_lock_as(quest_undo.family, quest_undo.person, false);
     the_day := coalesce(the_day, (millrace.quest_clock(f, millrace.now())).today);
     update millrace.quest_completion c set undone_at = millrace.now()
      where c.family = f.family and c.day = the_day and c.person = quest_undo.person and c.undone_at is null;
@@ -147,7 +147,7 @@ create or replace function millrace.quest_today(family text, actor text default 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_must_be_in(quest_today.actor, quest_today.family, caller => quest_today.caller);
+    me text := millrace.family_actor(quest_today.actor, quest_today.family, caller => quest_today.caller);
     f millrace.family;
     c record;
     answer jsonb;
@@ -187,14 +187,14 @@ end $$;
 create or replace function millrace.points(person text, actor text default null, caller millrace.caller_name default current_user) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return millrace.points_total(points.person, millrace.quest_sees_since(points.actor, points.person, caller => points.caller));
+    return millrace.points_total(points.person, millrace.person_sees_since(points.actor, points.person, caller => points.caller));
 end $$;
 
 -- A worker's own award, once per key; false when it was booked before.
 create or replace function millrace.points_award(person text, delta int, key text, reason text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.quest_name(points_award.person, 'person');
+    perform millrace.valid_name(points_award.person, 'person');
     if points_award.key is null or length(points_award.key) not between 1 and 200 then
         perform millrace.refuse('the key is missing or too long', 'key', 'Give 1 to 200 characters; each key counts once per person.');
     end if;
@@ -219,11 +219,11 @@ create or replace function millrace.quest_history(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    since timestamptz := millrace.quest_sees_since(quest_history.actor, quest_history.person, caller => quest_history.caller);
+    since timestamptz := millrace.person_sees_since(quest_history.actor, quest_history.person, caller => quest_history.caller);
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(quest_history.page);
+    perform millrace.valid_page(quest_history.page);
     if of_kind not in ('share_hobby', 'daily_mood', 'family_chat') then
         perform millrace.refuse(format('the kind %L is unknown', left(of_kind, 60)), 'of_kind', 'Give share_hobby, daily_mood or family_chat, or null for all.');
     end if;
@@ -235,7 +235,7 @@ begin
           join millrace.quest_item i on i.id = q.item
           left join millrace.quest_completion c on c.family = q.family and c.day = q.day and c.person = m.person and c.undone_at is null
          where m.person = quest_history.person and (since = '-infinity' or q.day >= (since at time zone f.zone)::date)
-           and (quest_history.after is null or q.day < millrace.quest_after_day(quest_history.after)) and (of_kind is null or i.kind = of_kind)
+           and (quest_history.after is null or q.day < millrace.after_day(quest_history.after)) and (of_kind is null or i.kind = of_kind)
          order by q.day desc limit quest_history.page
     loop
         size := octet_length(row(day, kind, title, state, completed, at, late, id, description)::text);
@@ -252,7 +252,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     f millrace.family;
     first date;
-    since timestamptz := millrace.quest_sees_since(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
+    since timestamptz := millrace.person_sees_since(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
 begin
     if weekly_stats.week not between date '2000-01-01' and date '9999-12-24' then
         perform millrace.refuse('the week is out of range', 'week', 'Give a day from 2000 to 9999, or null for this week.');

@@ -1,73 +1,4 @@
--- Families and their members. A family's days are those of its zone; a move to another zone never makes a day come twice.
-
-create or replace function millrace.quest_zone(zone text) returns void
-language plpgsql volatile as $$
-begin
-    if zone is null or zone !~ '^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,3}$' then
-        perform millrace.refuse(format('the time zone %L is malformed', left(zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
-    end if;
-    if exists (select from millrace.family_clock c where c.zone = quest_zone.zone) then
-        return;
-    end if;
-    if not exists (select from pg_catalog.pg_timezone_names n where n.name = quest_zone.zone) then
-        perform millrace.refuse(format('the time zone %L is unknown', left(zone, 60)), 'zone', 'Give a name such as Europe/Berlin.');
-    end if;
-    insert into millrace.family_clock (zone, from_day, print, checked_at)
-    values (quest_zone.zone, millrace.now()::date, millrace.zone_print(quest_zone.zone, millrace.now()::date), millrace.now())
-        on conflict do nothing;
-end $$;
-
--- A zone's UTC offsets at noon and at midnight of each of 800 days.
-create or replace function millrace.zone_print(zone text, from_day date) returns text
-language sql stable as $$
-    select md5(string_agg(((x.t at time zone zone) - (x.t at time zone 'UTC'))::text, ',' order by x.t))
-      from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
-$$;
-
--- A signed-in person who makes a family becomes its first parent. A family that a back end makes stays empty until a back end adds a
--- member, so the first comer cannot take it over.
-create or replace function millrace.family_create(family text, zone text, week_starts int default 1, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
-declare
-    t timestamptz := millrace.now();
-    d date;
-    the_end timestamptz;
-    old millrace.family;
-    me text := millrace.subject(family_create.caller);
-begin
-    perform millrace.quest_name(family_create.family, 'family');
-    if family_create.week_starts is null or family_create.week_starts not between 0 and 6 then
-        perform millrace.refuse('week_starts is out of range', 'week_starts', 'Give 0 for Sunday to 6 for Saturday; 1 is the default.');
-    end if;
-    perform millrace.quest_zone(family_create.zone);
-    d := millrace.day_at(t, family_create.zone);
-    the_end := millrace.day_start(d + 1, family_create.zone);
-    if exists (select from millrace.family_member m where m.person = me and m.family <> family_create.family) then
-        perform millrace.refuse('this person is in another family', 'family', 'Leave it with family_leave first.', '55000', 'conflict');
-    end if;
-    insert into millrace.family (family, zone, week_starts, today, opened_at, next_rollover_at, due_at, created_at)
-    values (family_create.family, family_create.zone, family_create.week_starts, d, millrace.day_start(d, family_create.zone), the_end, the_end, t)
-        on conflict do nothing;
-    if not found then
-        select * into old from millrace.family f where f.family = family_create.family;
-        if me is not null and not exists (select from millrace.family_member m where m.person = me and m.family = old.family) then
-            perform millrace.refuse(format('family %L exists', left(family_create.family, 60)), 'family', 'Give another name.', '23505', 'conflict');
-        end if;
-        if (old.zone, old.week_starts) is distinct from (family_create.zone, family_create.week_starts::smallint) then
-            perform millrace.refuse(format('family %L exists, with another zone or week', left(family_create.family, 60)), 'family',
-                'Change the zone with family_zone.', '23505', 'conflict');
-        end if;
-        return false;
-    end if;
-    insert into millrace.quest (family, day, item, state)
-    select family_create.family, d, millrace.quest_item_of(family_create.family, d, r.rotation), 'open' from millrace.quest_rule r;
-    if me is not null then
-        perform millrace.member_put(family_create.family, me, 'parent', t);
-    end if;
-    perform millrace.quest_arm();
-    return true;
-end $$;
+-- Quests of families: their schedule, a family's move to another zone, what is erased. A move never makes a day come twice.
 
 -- Each zone's days begin at a quarter of an hour, somewhere; the schedule looks then, and stays quiet until there is a family.
 create or replace function millrace.quest_arm() returns boolean
@@ -90,9 +21,9 @@ declare
     there date;
     rules millrace.quest_rule;
 begin
-    perform millrace.quest_name(family_zone.family, 'family');
-    perform millrace.quest_zone(family_zone.zone);
-    f := millrace.quest_lock_as(family_zone.family, millrace.subject(family_zone.caller), true);
+    perform millrace.valid_name(family_zone.family, 'family');
+    perform millrace.valid_zone(family_zone.zone);
+    f := millrace.family_lock_as(family_zone.family, millrace.subject(family_zone.caller), true);
     if f.zone = family_zone.zone then
         return false;
     end if;
@@ -102,7 +33,7 @@ begin
     exception when others then
         if sqlstate like '40%' then raise; end if;        -- a clock that fails is what this call may be there to replace
     end;
-    f := millrace.quest_lock(f.family);
+    f := millrace.family_lock(f.family);
     there := millrace.day_at(t, family_zone.zone);
     update millrace.family x
        set zone = family_zone.zone,
@@ -164,7 +95,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.actor_of(person_erase.actor, caller => person_erase.caller);
 begin
-    perform millrace.quest_name(person_erase.person, 'person');
+    perform millrace.valid_name(person_erase.person, 'person');
     if me <> person_erase.person then
         perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person. A parent removes somebody from the family with family_leave.',
             '42501', 'permission');
@@ -185,11 +116,6 @@ begin
         'subscriptions', millrace.subscriptions_erase_person(person_erase.person))
         || jsonb_build_object('feed', millrace.feed_erase_person(person_erase.person), 'jobs', millrace.jobs_erase_person(person_erase.person));
 end $$;
-
-create or replace view millrace.families as
-select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_member m where m.family = f.family) as members, f.today,
-       f.next_rollover_at, f.streak, f.best, f.freezes, f.failures, f.problem, f.created_at
-  from millrace.family f;
 
 create or replace view millrace.quests as
 select q.family, q.day, i.kind, i.title, q.state,

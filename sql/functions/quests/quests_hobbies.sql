@@ -55,8 +55,8 @@ declare
     the_day date;
     old millrace.hobby;
 begin
-    perform millrace.quest_acts_as(hobby_save.actor, hobby_save.person, caller => hobby_save.caller);
-    f := millrace.quest_lock_or_own(hobby_save.person);
+    perform millrace.acts_as_person(hobby_save.actor, hobby_save.person, caller => hobby_save.caller);
+    f := millrace.family_lock_or_own(hobby_save.person);
     t := millrace.now();
     the_day := millrace.quest_day(f, null, null, t);
     select * into old from millrace.hobby h where h.id = hobby_save.id;
@@ -92,17 +92,17 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text;
-    last_id uuid := millrace.quest_after(hobbies.after);
+    last_id uuid := millrace.after_id(hobbies.after);
     last_at timestamptz;
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(hobbies.page);
+    perform millrace.valid_page(hobbies.page);
     if hobbies.family is null then
-        me := millrace.quest_actor(hobbies.actor, caller => hobbies.caller);
+        me := millrace.acting_person(hobbies.actor, caller => hobbies.caller);
         select h.at into last_at from millrace.hobby h where h.id = last_id and h.person = me;
     else
-        perform millrace.quest_must_be_in(hobbies.actor, hobbies.family, caller => hobbies.caller);
+        perform millrace.family_actor(hobbies.actor, hobbies.family, caller => hobbies.caller);
         select s.at into last_at from millrace.hobby_share s where s.hobby = last_id and s.family = hobbies.family;
     end if;
     if last_id is not null and last_at is null then
@@ -146,8 +146,8 @@ declare
     h millrace.hobby;
     the_day date;
 begin
-    perform millrace.quest_acts_as(hobby_seen.actor, hobby_seen.person, caller => hobby_seen.caller);
-    f := millrace.quest_lock_of(hobby_seen.person);
+    perform millrace.acts_as_person(hobby_seen.actor, hobby_seen.person, caller => hobby_seen.caller);
+    f := millrace.family_lock_of(hobby_seen.person);
     select x.* into h from millrace.hobby x join millrace.hobby_share s on s.hobby = x.id and s.family = f.family where x.id = hobby_seen.hobby;
     if not found then
         perform millrace.refuse(format('there is no hobby %s in this family', hobby_seen.hobby), 'hobby', null, 'P0002', 'not_found');
@@ -170,17 +170,17 @@ returns table (id uuid, person text, fact text, at timestamptz, answered boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_must_be_in(cards.actor, cards.family, caller => cards.caller);
+    me text := millrace.family_actor(cards.actor, cards.family, caller => cards.caller);
     size bigint;
     taken bigint := 0;
 begin
-    perform millrace.quest_page(cards.page);
+    perform millrace.valid_page(cards.page);
     for id, person, fact, at, answered, question in
         select c.id, h.person, c.fact, c.at, r.card is not null, c.question
           from millrace.card c
           join millrace.hobby h on h.id = c.hobby
           left join millrace.card_reply r on r.card = c.id and r.person = me
-         where c.family = cards.family and (cards.after is null or c.id > millrace.quest_after(cards.after))
+         where c.family = cards.family and (cards.after is null or c.id > millrace.after_id(cards.after))
          order by c.id limit cards.page
     loop
         size := octet_length(row(id, person, fact, at, answered, question)::text);
@@ -203,8 +203,8 @@ declare
     is_right boolean;
     awarded int := 0;
 begin
-    perform millrace.quest_acts_as(card_answer.actor, card_answer.person, caller => card_answer.caller);
-    f := millrace.quest_lock_of(card_answer.person);
+    perform millrace.acts_as_person(card_answer.actor, card_answer.person, caller => card_answer.caller);
+    f := millrace.family_lock_of(card_answer.person);
     t := millrace.now();
     select x.* into h from millrace.card c join millrace.hobby x on x.id = c.hobby where c.id = card_answer.card and c.family = f.family;
     if not found then

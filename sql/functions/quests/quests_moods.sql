@@ -32,14 +32,14 @@ declare
     wait interval;
     old millrace.mood;
 begin
-    perform millrace.quest_acts_as(mood_log.actor, mood_log.person, caller => mood_log.caller);
+    perform millrace.acts_as_person(mood_log.actor, mood_log.person, caller => mood_log.caller);
     if length(mood_log.emoji) not between 1 and millrace.most('emoji') then
         perform millrace.refuse('the emoji is empty or too long', 'emoji', 'Give one emoji, or null.');
     end if;
     if mood_log.buffer < interval '0' or mood_log.buffer > interval '1 day' then
         perform millrace.refuse('the buffer is out of range', 'buffer', 'Give an interval from 0 to a day.');
     end if;
-    f := millrace.quest_lock_or_own(mood_log.person);
+    f := millrace.family_lock_or_own(mood_log.person);
     t := millrace.now();
     the_at := millrace.happened(mood_log.at, t);
     if mood_log.id is not null then
@@ -66,7 +66,7 @@ begin
     end if;
     if the_at + wait > t then
         perform millrace.notice_send(mood_log.person, 'mood_buffer', jsonb_build_object('text', 'Your mood is ready to share', 'mood', the_id),
-            key => 'mood_buffer:' || the_id, at => millrace.quest_loud(the_at + wait, f.zone, rules.quiet_from, rules.quiet_to));
+            key => 'mood_buffer:' || the_id, at => millrace.notice_loud(the_at + wait, f.zone, rules.quiet_from, rules.quiet_to));
     end if;
     perform millrace.quest_do_if(f, mood_log.person, the_day, 'daily_mood', the_at, t);
     return the_id;
@@ -186,7 +186,7 @@ create or replace function millrace.mood_delete(id uuid, actor text default null
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(mood_delete.actor, caller => mood_delete.caller);
+    me text := millrace.acting_person(mood_delete.actor, caller => mood_delete.caller);
     old millrace.mood;
 begin
     select * into old from millrace.mood m where m.id = mood_delete.id;
@@ -213,19 +213,19 @@ create or replace function millrace.moods(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    me text := millrace.quest_actor(moods.actor, caller => moods.caller);
+    me text := millrace.acting_person(moods.actor, caller => moods.caller);
     t timestamptz := millrace.now();
     last millrace.mood;
     shared text;
 begin
-    perform millrace.quest_name(moods.person, 'person');
-    perform millrace.quest_page(moods.page);
+    perform millrace.valid_name(moods.person, 'person');
+    perform millrace.valid_page(moods.page);
     select a.family into shared from millrace.family_member a join millrace.family_member b on a.family = b.family where a.person = me and b.person = moods.person;
     if me <> moods.person and shared is null then
         perform millrace.refuse('only the family sees these moods', 'actor', 'Act as a member.', '42501', 'permission');
     end if;
     if moods.after is not null then
-        select * into last from millrace.mood m where m.id = millrace.quest_after(moods.after) and m.person = moods.person and (me = m.person or m.family = shared);
+        select * into last from millrace.mood m where m.id = millrace.after_id(moods.after) and m.person = moods.person and (me = m.person or m.family = shared);
         if not found then
             perform millrace.refuse('there is no such mood', 'after', null, 'P0002', 'not_found');
         end if;
@@ -247,7 +247,7 @@ declare
     today date;
     s int[];
 begin
-    perform millrace.quest_sees_since(streak.actor, streak.person, caller => streak.caller);
+    perform millrace.person_sees_since(streak.actor, streak.person, caller => streak.caller);
     select * into m from millrace.family_member x where x.person = streak.person;
     select * into f from millrace.family x where x.family = m.family;
     the_zone := coalesce(f.zone, millrace.zone_of(streak.person), 'UTC');

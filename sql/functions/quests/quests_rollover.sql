@@ -4,7 +4,7 @@
 create or replace function millrace.quest_due(kind text, day date, zone text, rules millrace.quest_rule, hour int default null) returns timestamptz
 language sql stable parallel safe as $$
     select case when l.at < millrace.day_start(day + 1, zone) then l.at end
-      from (select millrace.quest_loud(case kind
+      from (select millrace.notice_loud(case kind
                 when 'daily_reminder' then millrace.wall_start(day + make_time(coalesce(hour, (rules).reminder_hour), 0, 0), zone)
                 when 'streak_at_risk' then millrace.wall_start(day + make_time(least(coalesce(hour, (rules).reminder_hour) + 1, 23), 0, 0), zone)
                 else millrace.day_start(day, zone) end, zone, (rules).quiet_from, (rules).quiet_to) as at) l
@@ -91,7 +91,7 @@ begin
         select r.*, m.person, coalesce(p.reminder_hour, rules.reminder_hour) as hour
           from rolled r join millrace.family_member m on m.family = r.family left join millrace.profile p on p.person = m.person
     ), clocks as materialized (
-        select z.zone, z.today, z.hour, millrace.quest_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
+        select z.zone, z.today, z.hour, millrace.notice_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
                millrace.quest_due('daily_reminder', z.today, z.zone, rules, z.hour) as reminder,
                millrace.quest_due('streak_at_risk', z.today, z.zone, rules, z.hour) as risk
           from (select distinct r.zone, r.today, r.hour from told r) z

@@ -39,7 +39,7 @@ begin
         perform millrace.refuse(format('%s is no list of at most 20 people', field), field, 'Give people''s ids, or addresses for mail.');
     end if;
     for name in select jsonb_array_elements_text(given) loop
-        perform millrace.quest_name(name, field);
+        perform millrace.valid_name(name, field);
     end loop;
     return array(select distinct jsonb_array_elements_text(given) order by 1);
 end $$;
@@ -101,7 +101,7 @@ begin
                    and not exists (select from millrace.device d where d.person = p.person) as is_address
           from millrace.approval_person p where p.approval = a.id and p.person = any (people) order by p.person
     loop
-        data := jsonb_strip_nulls(told || jsonb_build_object('ref', who.ref, 'due', millrace.alarm_time(a.due, coalesce(millrace.zone_of(who.person), 'UTC'))));
+        data := jsonb_strip_nulls(told || jsonb_build_object('ref', who.ref, 'due', millrace.time_in_zone(a.due, coalesce(millrace.zone_of(who.person), 'UTC'))));
         if who.is_address then
             the_notice := millrace.notice_put(who.person, 'approval.' || (told ->> 'stage'), 'mail', who.person, data, the_key, t, a.due, false);
         else
@@ -166,7 +166,7 @@ declare
     a millrace.approval;
     the_ref uuid;
 begin
-    perform millrace.quest_name(approval_link.person, 'person');
+    perform millrace.valid_name(approval_link.person, 'person');
     select x.* into a from millrace.approval x
      where x.id = approval_link.id and (millrace.is_operator(approval_link.caller) or millrace.may_see(x.owner, x.tenant, approval_link.caller)) for update;
     if not found then
@@ -190,8 +190,8 @@ create or replace function millrace.approval_page(the_approval uuid, the_ref uui
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select jsonb_strip_nulls(jsonb_build_object('person', p.person, 'name', millrace.display_name(p.person), 'language', case when millrace.locale_of(p.person) is not null then millrace.words_language(millrace.locale_of(p.person)) end,
                'kind', k.name, 'job', a.job, 'step', a.step, 'tenant', a.tenant, 'state', millrace.approval_state(a),
-               'since', millrace.alarm_time(a.asked_at, z.zone), 'until', millrace.alarm_time(a.due, z.zone),
-               'approved', a.approved, 'by', millrace.display_name(a.answered_by), 'comment', a.comment, 'answered', millrace.alarm_time(a.answered_at, z.zone)))
+               'since', millrace.time_in_zone(a.asked_at, z.zone), 'until', millrace.time_in_zone(a.due, z.zone),
+               'approved', a.approved, 'by', millrace.display_name(a.answered_by), 'comment', a.comment, 'answered', millrace.time_in_zone(a.answered_at, z.zone)))
                || jsonb_build_object('request', millrace.redact(k.name, a.request))
       from millrace.approval_person p
       join millrace.approval a on a.id = p.approval

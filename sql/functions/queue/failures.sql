@@ -262,3 +262,9 @@ begin
         exit when looked >= most;
     end loop;
 end $$;
+
+-- An error without what differs from run to run: its first line, with # for every number.
+create or replace function millrace.error_gist(error text) returns text
+language sql immutable parallel safe as $$
+    select left(regexp_replace(regexp_replace(split_part(error, E'\n', 1), E'^attempt \\d+ of \\d+: ', ''), E'\\d+', '#', 'g'), 120)
+$$;

@@ -127,10 +127,10 @@ begin
         perform millrace.refuse('neither a person nor a tenant is given', 'person', 'Say whose subscription it is.');
     end if;
     if subscription_set.person is not null then
-        perform millrace.quest_name(subscription_set.person, 'person');
+        perform millrace.valid_name(subscription_set.person, 'person');
     end if;
     if subscription_set.tenant is not null then
-        perform millrace.quest_name(subscription_set.tenant, 'tenant');
+        perform millrace.valid_name(subscription_set.tenant, 'tenant');
     end if;
     if not exists (select from millrace.subscription_plan p where p.name = subscription_set.plan) then
         perform millrace.refuse(format('there is no plan %L', left(subscription_set.plan, 60)), 'plan', 'An admin makes plans: millrace subscriptions plans set.', 'P0002', 'not_found');
@@ -175,10 +175,10 @@ begin
         perform millrace.refuse('neither a person nor a tenant is given', 'person', 'Say whose subscription it is.');
     end if;
     if subscription_link.person is not null then
-        perform millrace.quest_name(subscription_link.person, 'person');
+        perform millrace.valid_name(subscription_link.person, 'person');
     end if;
     if subscription_link.tenant is not null then
-        perform millrace.quest_name(subscription_link.tenant, 'tenant');
+        perform millrace.valid_name(subscription_link.tenant, 'tenant');
     end if;
     if exists (select from millrace.subscription_erased x where x.ref = millrace.keyed_hash('subscription', subscription_link.store || ':' || subscription_link.ref)) then
         perform millrace.refuse('the person of this subscription was erased', 'ref', 'End it at the store.', '55000', 'conflict');
@@ -198,7 +198,7 @@ end $$;
 create or replace function millrace.subscription_mine(actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    me text := millrace.quest_actor(subscription_mine.actor, caller => subscription_mine.caller);
+    me text := millrace.acting_person(subscription_mine.actor, caller => subscription_mine.caller);
     own text := coalesce(nullif(millrace.caller_tenant(subscription_mine.caller), ''), millrace.personal_tenant(me));
 begin
     return jsonb_build_object(

@@ -234,3 +234,17 @@ select t.name, t.locale, t.version, l.version is not null as live,
 union all
 select b.name, b.locale, 0, not exists (select from millrace.template_live l where l.name = b.name and l.locale = b.locale), null, true, null, null, null, null
   from millrace.template_built_in() b;
+
+-- The variables that the built-in templates require.
+create or replace function millrace.template_built_in_requires(the_template text) returns text[]
+language sql immutable parallel safe as $$
+    select case the_template
+        when 'password_reset' then array['app_name', 'url']
+        when 'account_verification' then array['app_name', 'url']
+        when 'email_change' then array['app_name', 'email', 'url']
+        when 'invite' then array['app_name', 'url']
+        when 'magic_link' then array['app_name', 'url']
+        when 'reauthentication' then array['app_name', 'code']
+        when 'welcome' then array['app_name', 'user_name']
+        when 'account_notification' then array['app_name', 'body', 'title'] end
+$$;

@@ -125,7 +125,7 @@ enum IsolationBreak: String, CaseIterable {
             """
         case .people:
             """
-            create or replace function millrace.quest_acts_as(actor text, person text, caller name) returns void language sql as 'select null::void'
+            create or replace function millrace.acts_as_person(actor text, person text, caller name) returns void language sql as 'select null::void'
             """
         }
     }

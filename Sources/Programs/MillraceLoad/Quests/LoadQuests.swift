@@ -133,7 +133,7 @@ private struct QuestScenario: Sendable {
             select (row_number() over (order by utc_offset))::int - 1 as n, min(name) as zone from pg_timezone_names
              where name ~ '^(Africa|America|Asia|Atlantic|Australia|Europe|Indian|Pacific)/' group by utc_offset
             """, deadline: .seconds(60))
-        try await connection.execute("select millrace.quest_zone(zone) from place", deadline: .seconds(60))
+        try await connection.execute("select millrace.valid_zone(zone) from place", deadline: .seconds(60))
         let offsets = try await number("select count(*) from place", on: connection)
         let live = invocation.console.live()
         var tenths = Tenths()

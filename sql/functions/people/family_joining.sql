@@ -4,31 +4,31 @@
 -- The family, locked, for a caller that may act in it: a back end (`me` is null), or a member; with `as_parent` only a parent. The locking
 -- statement checks the right too, so a caller without it delays nobody. The right is checked again after the lock, because it may have been
 -- withdrawn during the wait.
-create or replace function millrace.quest_lock_as(family text, me text, as_parent boolean) returns millrace.family
+create or replace function millrace.family_lock_as(family text, me text, as_parent boolean) returns millrace.family
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
     f millrace.family;
 begin
     select x.* into f from millrace.family x
-     where x.family = quest_lock_as.family and (me is null or millrace.quest_is_in(x.family, me, as_parent))
+     where x.family = family_lock_as.family and (me is null or millrace.family_has(x.family, me, as_parent))
        for no key update;
     if f.family is null and me is null then                -- who may act in none of them is told the same of every family
-        perform millrace.refuse(format('there is no family %L', left(quest_lock_as.family, 60)), 'family', null, 'P0002', 'not_found');
+        perform millrace.refuse(format('there is no family %L', left(family_lock_as.family, 60)), 'family', null, 'P0002', 'not_found');
     end if;
-    if f.family is null or (me is not null and not millrace.quest_is_in(f.family, me, as_parent)) then
+    if f.family is null or (me is not null and not millrace.family_has(f.family, me, as_parent)) then
         perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is not a member of this family' end, 'actor',
             case when as_parent then 'Ask a parent.' else 'Only members see and do this.' end, '42501', 'permission');
     end if;
     return f;
 end $$;
 
-create or replace function millrace.quest_is_in(the_family text, the_person text, as_parent boolean) returns boolean
+create or replace function millrace.family_has(the_family text, the_person text, as_parent boolean) returns boolean
 language sql volatile as $$
     select exists (select from millrace.family_member m where m.person = the_person and m.family = the_family and (not as_parent or m.role = 'parent'))
 $$;
 
-create or replace function millrace.quest_role(role text) returns void
+create or replace function millrace.valid_role(role text) returns void
 language plpgsql immutable as $$
 begin
     if role is null or role not in ('teen', 'parent') then
@@ -73,11 +73,11 @@ declare
     old millrace.family_member;
     the_role text := family_join.role;
 begin
-    perform millrace.quest_name(family_join.family, 'family');
-    perform millrace.quest_name(family_join.person, 'person');
+    perform millrace.valid_name(family_join.family, 'family');
+    perform millrace.valid_name(family_join.person, 'person');
     if me is null then
-        perform millrace.quest_role(the_role);
-        f := (millrace.quest_lock(family_join.family)).family;
+        perform millrace.valid_role(the_role);
+        f := (millrace.family_lock(family_join.family)).family;
         delete from millrace.family_invitation i where i.family = f and i.person = family_join.person;
         return millrace.member_put(f, family_join.person, the_role, t);
     end if;
@@ -86,10 +86,10 @@ begin
         return false;
     end if;
     if the_role is not null then
-        perform millrace.quest_role(the_role);
+        perform millrace.valid_role(the_role);
     end if;
     select x.family into f from millrace.family x
-     where x.family = family_join.family and (millrace.quest_is_in(x.family, me, false) or (millrace.invitation_of(x.family, me)).family is not null)
+     where x.family = family_join.family and (millrace.family_has(x.family, me, false) or (millrace.invitation_of(x.family, me)).family is not null)
        for no key update;
     select * into old from millrace.family_member m where m.person = me;
     invited := millrace.invitation_of(f, me);              -- behind the lock
@@ -123,8 +123,8 @@ declare
     t timestamptz;
     old millrace.family_invitation;
 begin
-    perform millrace.quest_role(the_role);
-    f := millrace.quest_lock_as(the_family, me, true);
+    perform millrace.valid_role(the_role);
+    f := millrace.family_lock_as(the_family, me, true);
     t := millrace.now();
     if the_person = me then
         perform millrace.refuse('a person cannot invite themselves', 'person', 'Name somebody else.');
@@ -154,8 +154,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.actor_of(family_invite.actor, caller => family_invite.caller);
 begin
-    perform millrace.quest_name(family_invite.family, 'family');
-    perform millrace.quest_name(family_invite.person, 'person');
+    perform millrace.valid_name(family_invite.family, 'family');
+    perform millrace.valid_name(family_invite.person, 'person');
     return millrace.invitation_make(family_invite.family, family_invite.person, family_invite.role, me);
 end $$;
 
@@ -166,14 +166,14 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.actor_of(family_uninvite.actor, caller => family_uninvite.caller);
 begin
-    perform millrace.quest_name(family_uninvite.family, 'family');
-    perform millrace.quest_name(family_uninvite.person, 'person');
+    perform millrace.valid_name(family_uninvite.family, 'family');
+    perform millrace.valid_name(family_uninvite.person, 'person');
     if me = family_uninvite.person then
         update millrace.family_invitation i set declined_at = millrace.now()
          where i.family = family_uninvite.family and i.person = me and i.declined_at is null and i.expires_at > millrace.now();
         return found;
     end if;
-    perform millrace.quest_lock_as(family_uninvite.family, me, true);
+    perform millrace.family_lock_as(family_uninvite.family, me, true);
     delete from millrace.family_invitation i
      where i.family = family_uninvite.family and i.person = family_uninvite.person and i.declined_at is null and i.expires_at > millrace.now();
     return found;
@@ -191,11 +191,11 @@ declare
     whose text := coalesce(of_person, case when of_family is null then me end);
     behind text := coalesce(family_invitations.after, '');
 begin
-    perform millrace.quest_page(family_invitations.page);
+    perform millrace.valid_page(family_invitations.page);
     if of_family is null and whose is null then
         perform millrace.refuse('neither a family nor a person is given', 'of_family', 'Give one of them.');
     end if;
-    if me is not null and whose is distinct from me and not coalesce(millrace.quest_is_in(of_family, me, true), false) then
+    if me is not null and whose is distinct from me and not coalesce(millrace.family_has(of_family, me, true), false) then
         perform millrace.refuse('only the person itself or a parent of the family sees invitations', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
     return query
@@ -214,13 +214,13 @@ declare
     f millrace.family;
     me text := millrace.subject(family_leave.caller);
 begin
-    perform millrace.quest_name(family_leave.family, 'family');
-    perform millrace.quest_name(family_leave.person, 'person');
-    if me = family_leave.person and not millrace.quest_is_in(family_leave.family, me, false) then
+    perform millrace.valid_name(family_leave.family, 'family');
+    perform millrace.valid_name(family_leave.person, 'person');
+    if me = family_leave.person and not millrace.family_has(family_leave.family, me, false) then
         return false;
     end if;
-    f := millrace.quest_lock_as(family_leave.family, me, me is distinct from family_leave.person);
-    if me <> family_leave.person and millrace.quest_is_in(f.family, family_leave.person, true) then
+    f := millrace.family_lock_as(family_leave.family, me, me is distinct from family_leave.person);
+    if me <> family_leave.person and millrace.family_has(f.family, family_leave.person, true) then
         perform millrace.refuse('only the parent themselves can leave', 'person', 'Ask that parent, or a back end of the app.', '42501', 'permission');
     end if;
     update millrace.family_member m set family = null, role = null

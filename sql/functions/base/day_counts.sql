@@ -1,0 +1,55 @@
+-- Daily limits, and hashes of names that cannot be reversed.
+
+create or replace function millrace.keyed_hash(kind text, value text) returns bytea
+language sql stable as $$
+    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || kind || ':' || value, 'UTF8'))
+$$;
+
+create or replace function millrace.today_utc() returns date
+language sql stable as $$
+    select (millrace.now() at time zone 'UTC')::date
+$$;
+
+-- Counts one more for today; false when that would be more than `most`.
+create or replace function millrace.day_take(the_what text, the_who bytea, most int) returns boolean
+language plpgsql volatile as $$
+begin
+    if most < 1 then
+        return false;
+    end if;
+    insert into millrace.day_count as c (what, who, day, n) values (the_what, the_who, millrace.today_utc(), 1)
+        on conflict (what, who, day) do update set n = c.n + 1 where c.n < most;
+    return found;
+end $$;
+
+-- Takes `amount` of today; false when that would be more than `most`.
+create or replace function millrace.day_use(the_what text, the_who bytea, amount int, most bigint) returns boolean
+language plpgsql volatile as $$
+begin
+    if amount > most then
+        return false;
+    end if;
+    insert into millrace.day_count as c (what, who, day, n) values (the_what, the_who, millrace.today_utc(), amount)
+        on conflict (what, who, day) do update set n = c.n + excluded.n where c.n + excluded.n <= most;
+    return found;
+end $$;
+
+-- What was taken of today.
+create or replace function millrace.day_used(the_what text, the_who bytea) returns int
+language sql stable as $$
+    select coalesce((select c.n from millrace.day_count c where c.what = the_what and c.who = the_who and c.day = millrace.today_utc()), 0)
+$$;
+
+create or replace function millrace.day_give_back(the_what text, the_who bytea) returns void
+language sql volatile as $$
+    update millrace.day_count c set n = c.n - 1 where c.what = the_what and c.who = the_who and c.day = millrace.today_utc() and c.n > 0
+$$;
+
+create or replace function millrace.day_must_take(the_what text, the_who bytea, most int, sentence text, field text, hint text default '') returns void
+language plpgsql volatile as $$
+begin
+    if not millrace.day_take(the_what, the_who, most) then
+        perform millrace.refuse_quota(sentence, field, hint || format('At most %s a day; the next day begins at midnight UTC.', most), most, most,
+            (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
+    end if;
+end $$;

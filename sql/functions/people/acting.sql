@@ -1,0 +1,41 @@
+-- Who acts for whom: a person for itself, a parent for its family.
+
+-- The acting person. There must be one: a back end names it, and claims name it by themselves.
+create or replace function millrace.acting_person(actor text, caller name) returns text
+language plpgsql stable as $$
+declare
+    me text := millrace.actor_of(actor, acting_person.caller);
+begin
+    if me is null then
+        perform millrace.refuse('the actor is missing', 'actor', 'A back end that sets no request.jwt.claims gives the actor.');
+    end if;
+    return me;
+end $$;
+
+create or replace function millrace.acts_as_person(actor text, person text, caller name) returns void
+language plpgsql stable as $$
+begin
+    perform millrace.valid_name(person, 'person');
+    if millrace.acting_person(actor, caller => acts_as_person.caller) <> person then
+        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
+    end if;
+end $$;
+
+-- Since when the actor sees what this person does: always, for itself; for a parent of its family, since the person has been in it.
+create or replace function millrace.person_sees_since(actor text, person text, caller name) returns timestamptz
+language plpgsql stable as $$
+declare
+    me text := millrace.acting_person(actor, caller => person_sees_since.caller);
+    since timestamptz;
+begin
+    perform millrace.valid_name(person, 'person');
+    if me = person then
+        return '-infinity';
+    end if;
+    select b.joined_at into since from millrace.family_member a join millrace.family_member b on a.family = b.family
+     where a.person = me and a.role = 'parent' and b.person = person_sees_since.person;
+    if not found then
+        perform millrace.refuse('only the person itself or a parent of its family sees this', 'actor', 'Act as one of them.', '42501', 'permission');
+    end if;
+    return coalesce(since, '-infinity');
+end $$;

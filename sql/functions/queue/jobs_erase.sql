@@ -1,0 +1,31 @@
+-- What the queue knows of a person who is erased.
+
+-- Joins in person_erase, behind the rooms, which have called off what they wanted done. Jobs of the person's own tenant lose its name, and those that have
+-- ended all that they carried. One that still waits is the app's work, and goes on. Reads all jobs, if there are such at all.
+create or replace function millrace.jobs_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    lines int[] := array(select q.id from millrace.queue q where q.tenant = millrace.personal_tenant(jobs_erase_person.person));
+    nobody text := 'erased:' || gen_random_uuid();
+    ids bigint[];
+begin
+    if lines = '{}' then
+        return 0;
+    end if;
+    ids := array(select j.id from millrace.job j where j.queue = any (lines));
+    ids := array(select i from unnest(ids) i where (select v.state from millrace.job(i) v) in ('succeeded', 'cancelled', 'dead'));
+    update millrace.job j set tenant = nobody, args = case when j.args ?| array['message', 'document', 'subscription'] then j.args else '{}' end, metadata = null, tags = null
+     where j.id = any (ids);
+    update millrace.history h set error = 'erased' where h.id = any (ids) and h.error is not null;
+    delete from millrace.log_line l where l.job = any (ids);
+    -- What is still to be undone is replayed from them: see step_undone.
+    delete from millrace.step s where s.job = any (ids) and not exists (select from millrace.undo u where u.job = s.job);
+    delete from millrace.result r where r.job = any (ids);
+    delete from millrace.output o where o.job = any (ids);
+    delete from millrace.published p where p.job = any (ids);
+    delete from millrace.job_field x where x.job = any (ids);
+    update millrace.progress p set stage = null, note = null where p.job = any (ids) and (p.stage is not null or p.note is not null);
+    -- A line without jobs that wait is nobody's.
+    update millrace.queue q set tenant = nobody where q.id = any (lines) and not exists (select from millrace.job j where j.queue = q.id and j.tenant = millrace.personal_tenant(jobs_erase_person.person));
+    return cardinality(ids);
+end $$;
