@@ -5,6 +5,7 @@ table, and it writes its own tables only. What still breaks this is listed in sq
 more fails the check, so the list gets shorter with each edge that is cut.
 """
 import collections
+import json
 import pathlib
 import re
 
@@ -100,7 +101,7 @@ class Graph:
         self.root = pathlib.Path(root)
         self.rooms = Rooms((self.root / "sql/rooms.md").read_text())
         self.made, self.found, self.broken = {}, [], []
-        read, made_here = [], []
+        read, made_here, hooks = [], [], []
         for path in sorted((self.root / "sql/functions").glob("*/*.sql")):
             room = path.parent.name
             if room not in self.rooms.order:
@@ -110,12 +111,17 @@ class Graph:
             if path.name == "grants.sql":
                 continue
             text = path.read_text()
+            for called, listed in re.findall(r"millrace\.hooks_are\('(\w+)', '(.*?)'\)", text, re.S):
+                hooks += [(path, room, called, hook["function"]) for hook in json.loads(listed)]
             made_here += re.findall(r"^create table if not exists millrace\.(\w+)", text, re.M)
             for who, line, what, name in uses(text):
                 if what == "makes":
                     self.made[name] = room
                 else:
                     read.append(Use(room, who or path.stem, str(path.relative_to(self.root)), line, what, name))
+        for path, room, called, function in hooks:
+            if called != room or self.made.get(function) != room:
+                self.broken.append(f"{path.relative_to(self.root)} registers {function} for {called}; a room registers its own functions")
         self.tables = set(made_here)
         for path in sorted((self.root / "sql/migrations").glob("*.sql")):
             read += self.migration(path)

@@ -46,6 +46,24 @@ import Workers
         await office.close()
     }
 
+    @Test func `a hook that fails is named with its room, its reason and the page that helps`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            try await connection.run(
+                """
+                create or replace function millrace.media_expire(most int default 1) returns bigint
+                language plpgsql as $$ begin raise exception 'planted'; end $$;
+                select millrace.maintain()
+                """)
+            let outcome = await millrace("status", "--database-url", database.url)
+            #expect(outcome.code == .degraded, "\(outcome.output)")
+            #expect(outcome.output.contains("media_expire of media has failed 1 time"), "\(outcome.output)")
+            let json = await millrace("status", "--json", "--database-url", database.url).output
+            #expect(json.contains("\"planted\"") && json.contains("\"a room's hook fails\""), "\(json)")
+            await connection.close()
+        }
+    }
+
     @Test func `one failure that is retried is well`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

@@ -254,8 +254,7 @@ import Testing
                 with erasers as (
                     select p.prosrc from pg_proc p
                      where p.pronamespace = 'millrace'::regnamespace
-                       and p.proname in (select m[1] from pg_proc e, regexp_matches(e.prosrc, 'millrace[.]([a-z]+_erase_person)', 'g') m
-                                          where e.pronamespace = 'millrace'::regnamespace and e.proname = 'person_erase')
+                       and p.proname in (select k.function from millrace.hook k where k.event = 'erase')
                 )
                 select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'person' and not a.attisdropped
                  where c.relnamespace = 'millrace'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition

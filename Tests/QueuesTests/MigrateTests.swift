@@ -87,6 +87,7 @@ import Testing
                     alter table millrace.feed drop column thread cascade, drop column n cascade, drop column xid cascade,
                         drop column counted_to cascade, drop column counted_open cascade, drop column counted_at cascade;
                     alter table millrace.feed add constraint a_change_concerns_somebody check (person is not null or tenant is not null);
+                    drop table millrace.hook, millrace.hook_failure;
                     delete from millrace.migration m
                      where m.number >= (select x.number from millrace.migration x where x.name like '%looked_at_again')
                     """)

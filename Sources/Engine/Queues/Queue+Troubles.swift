@@ -1,3 +1,4 @@
+package import FoundationEssentials
 package import Postgres
 
 /// A trouble with a kind of a queue, by the rules of `millrace.troubles`.
@@ -74,6 +75,40 @@ package struct LaneRow: Sendable, Equatable {
     package var failedShare: Double? {
         guard let ended, let failed, ended > 0 else { return nil }
         return Double(failed) / Double(ended)
+    }
+}
+
+/// A function of a room that the core calls, and that failed the last time: see sql/functions/base/hooks.sql.
+package struct HookTrouble: Sendable, Equatable {
+    package var event: String
+    package var room: String
+    package var function: String
+    package var since: Date
+    /// In a row.
+    package var times: Int
+    package var sentence: String
+
+    package init(event: String, room: String, function: String, since: Date, times: Int, sentence: String) {
+        self.event = event
+        self.room = room
+        self.function = function
+        self.since = since
+        self.times = times
+        self.sentence = sentence
+    }
+}
+
+extension Queue {
+    package static func hookTroubles(
+        on connection: Connection, deadline: Duration? = nil
+    ) async throws(PostgresError) -> [HookTrouble] {
+        try await connection.query(
+            "select event, room, function, since, times, sentence from millrace.hook_troubles()", deadline: deadline
+        ) { row throws(PostgresError) in
+            HookTrouble(
+                event: try row.string(0), room: try row.string(1), function: try row.string(2),
+                since: try row.date(3), times: Int(try row.int(4)), sentence: try row.string(5))
+        }
     }
 }
 

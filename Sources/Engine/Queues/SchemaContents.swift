@@ -117,6 +117,7 @@ package struct SchemaContents: Sendable, Equatable {
                         end loop;
                         execute format('drop routine %s', old.signature);
                     end loop;
+                    perform millrace.hooks_tidy();
                 end $$
                 """)
     }

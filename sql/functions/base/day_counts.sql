@@ -53,3 +53,14 @@ begin
             (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
     end if;
 end $$;
+
+create or replace function millrace.day_counts_expire(most int default 20000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.day_count c
+     where c.ctid = any (array(select x.ctid from millrace.day_count x where x.day < millrace.today_utc() - 1 order by x.day limit most));
+    get diagnostics gone = row_count;
+    return gone;
+end $$;

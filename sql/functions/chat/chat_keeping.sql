@@ -91,3 +91,14 @@ begin
            and (of_person is null or t.id in (select m.thread from millrace.chat_member m where m.person = of_person))
          order by t.last_seq desc limit chat_threads_shown.page;
 end $$;
+
+-- What a model says of a message is for the back end, which decides what to do. Nobody's words are in it.
+create or replace function millrace.chat_answered(q jsonb) returns bigint
+language plpgsql volatile as $$
+begin
+    if q ->> 'room' = 'chat' and q ->> 'status' = 'answered' then
+        perform millrace.event_say('com.peachy.message.judged', '/millrace/ai', q ->> 'ref', q ->> 'tenant', jsonb_build_object('message_id', (q ->> 'ref')::uuid,
+            'sentiment', q #>> '{answer,sentiment}', 'concern', q #>> '{answer,concern}'));
+    end if;
+    return null;
+end $$;

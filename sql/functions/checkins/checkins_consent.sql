@@ -2,22 +2,6 @@
 -- address at most five times and once a day, however it names and renames its contacts; and there is a daily limit for each asker, and for
 -- each address over all askers.
 
--- Normalises a mailbox: the part after a plus does not count, nor do the dots that Google ignores.
-create or replace function millrace.consent_mailbox(mailbox text) returns text
-language sql immutable as $$
-    select case when x.host in ('gmail.com', 'googlemail.com') then replace(x.local, '.', '') || '@gmail.com' else x.local || '@' || x.host end
-      from (select split_part(split_part(m.bare, '@', 1), '+', 1) as local, split_part(m.bare, '@', 2) as host
-              from (select millrace.mail_bare(mailbox) as bare) m) x
-$$;
-
--- A number is one, called or written to; devices are their person's.
-create or replace function millrace.consent_hash(channel text, address text, contact text) returns bytea
-language sql stable as $$
-    select case when channel = 'mail' then millrace.keyed_hash('mail', millrace.consent_mailbox(address))
-                when channel = 'push' then millrace.keyed_hash('person', contact)
-                else millrace.keyed_hash('tel', address) end
-$$;
-
 create or replace function millrace.consent_blocked(the_address bytea) returns boolean
 language sql stable as $$
     select exists (select from millrace.consent_never n where n.address = the_address)
@@ -293,4 +277,15 @@ begin
         insert into millrace.consent_link (ref, address, at)
         select d.ref, d.hash, d.asked_at from millrace.watch_address d where d.asked_at is not null on conflict do nothing;
     end if;
+end $$;
+
+create or replace function millrace.consents_expire(most int default 20000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.consent_link l
+     where l.ctid = any (array(select x.ctid from millrace.consent_link x where x.at < millrace.now() - interval '1 year' order by x.at limit most));
+    get diagnostics gone = row_count;
+    return gone;
 end $$;

@@ -113,12 +113,12 @@ begin
 end $$;
 
 -- An erased address gets nothing any more, from check-ins or anything else.
-create or replace function millrace.checkins_erase_address(address text) returns int
+create or replace function millrace.checkins_erase_address(about jsonb) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-    gone int;
+    gone bigint;
 begin
-    delete from millrace.watch_address d where d.channel = 'mail' and millrace.mail_bare(d.address) = millrace.mail_bare(checkins_erase_address.address);
+    delete from millrace.watch_address d where d.channel = 'mail' and millrace.mail_bare(d.address) = millrace.mail_bare(about ->> 'address');
     get diagnostics gone = row_count;
     return gone;
 end $$;

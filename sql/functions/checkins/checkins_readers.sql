@@ -42,3 +42,9 @@ language sql stable as $$
     select coalesce((select p.map from millrace.profile p where p.person = millrace.contact_account(the_person, reader)),
                     (select p.map from millrace.profile p where p.person = the_person), 'osm')
 $$;
+
+-- One is the other's contact and has agreed.
+create or replace function millrace.contact_knows(me text, other text) returns boolean
+language sql stable as $$
+    select millrace.contact_account(other, me) is not null or millrace.contact_account(me, other) is not null
+$$;

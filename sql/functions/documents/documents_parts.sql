@@ -63,3 +63,24 @@ begin
     perform millrace.document_settle(part);
     return 'there';
 end $$;
+
+-- Whether a page must wait for others: it begins only if its tenant's CPU time suffices also for the pages that are being read now. So pages that
+-- are read at once exceed the quota by about as much as one page does. What a page will take is not known before: as much as the
+-- document's pages took in the mean, or ten seconds.
+create or replace function millrace.document_page_waits(d millrace.document, the_page int) returns boolean
+language plpgsql volatile as $$
+declare
+    q millrace.quota;
+    running int;
+begin
+    if d.tenant is null or millrace.quota_left(d.tenant, 'cpu_seconds') is null then
+        return false;
+    end if;
+    -- One page after the other asks.
+    select * into q from millrace.quota x where x.tenant = d.tenant and x.name = 'cpu_seconds' for no key update;
+    select count(*) into running
+      from millrace.document o join millrace.document_page p on p.document = o.id
+     where o.status = 'processing' and o.tenant = d.tenant and p.status = 'running' and (p.document, p.page) <> (d.id, the_page);
+    return running > 0 and millrace.quota_left(d.tenant, 'cpu_seconds') - running * (
+        select coalesce(avg(p.cpu_ms) / 1000.0, 10) from millrace.document_page p where p.document = d.id and p.status in ('done', 'failed') and p.cpu_ms > 0) <= 0;
+end $$;

@@ -413,5 +413,5 @@ begin
             perform millrace.document_settle(d);
         end if;
     end loop;
-    return checked + millrace.media_check(most);
+    return checked + millrace.hooks_must('check', jsonb_build_object('most', most));
 end $$;

@@ -224,3 +224,20 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end $$;
+
+-- Erases events about a person.
+create or replace function millrace.events_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    ids uuid[] := array(select millrace.events_about(events_erase_person.person));
+begin
+    delete from millrace.event_fresh f where f.id = any (ids);
+    delete from millrace.event e where e.id = any (ids);
+    return cardinality(ids);
+end $$;
+
+create or replace function millrace.events_about(person text) returns setof uuid
+language sql stable as $$
+    select e.id from millrace.event e
+     where e.tenant = millrace.personal_tenant(events_about.person) or events_about.person in (e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id')
+$$;

@@ -127,3 +127,19 @@ begin
     return case when case when claims is null then millrace.is_backend(mail_reader.caller)
                           else millrace.claims_count(mail_reader.caller) and claims ->> 'sub' = the_user end then the_user end;
 end $$;
+
+-- Normalises a mailbox: the part after a plus does not count, nor do the dots that Google ignores.
+create or replace function millrace.consent_mailbox(mailbox text) returns text
+language sql immutable as $$
+    select case when x.host in ('gmail.com', 'googlemail.com') then replace(x.local, '.', '') || '@gmail.com' else x.local || '@' || x.host end
+      from (select split_part(split_part(m.bare, '@', 1), '+', 1) as local, split_part(m.bare, '@', 2) as host
+              from (select millrace.mail_bare(mailbox) as bare) m) x
+$$;
+
+-- A number is one, called or written to; devices are their person's.
+create or replace function millrace.consent_hash(channel text, address text, contact text) returns bytea
+language sql stable as $$
+    select case when channel = 'mail' then millrace.keyed_hash('mail', millrace.consent_mailbox(address))
+                when channel = 'push' then millrace.keyed_hash('person', contact)
+                else millrace.keyed_hash('tel', address) end
+$$;

@@ -223,13 +223,15 @@ begin
     update millrace.mail_note x set recipient = null, data = '{}' where x.message = any (ids);
 end $$;
 
--- Joins in person_erase: messages that the person was said to read, and those that told others of it. Others are found by an address: mail_erase.
+-- Joins in person_erase: messages that the person was said to read. Others are found by an address: mail_erase.
 create or replace function millrace.mails_erase_person(person text) returns bigint
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select millrace.mails_erase(array(select m.id from millrace.mail m where m.person = mails_erase_person.person))
+$$;
+
+create or replace function millrace.mails_erase(ids uuid[]) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
-    ids uuid[] := array(
-        select m.id from millrace.mail m where m.person = mails_erase_person.person
-        union select n.mail from millrace.notice n where n.mail is not null and n.data ->> 'person' = mails_erase_person.person);
     jobs bigint[];
 begin
     perform from (select m.id from millrace.mail m where m.id = any (ids) order by m.id for update) locked;
@@ -266,7 +268,7 @@ begin
     get diagnostics notes = row_count;
     update millrace.mail_suppression s set address = null where s.address = bare;
     get diagnostics hashes = row_count;
-    perform millrace.checkins_erase_address(address);
+    perform millrace.hooks_must('erase_address', jsonb_build_object('address', address));
     perform millrace.mail_changed(i, 'erased') from unnest(ids) i;
     delete from millrace.operation_kept k
      where lower(k.rows::text) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%';

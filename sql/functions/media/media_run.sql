@@ -115,3 +115,6 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end $$;
+
+create or replace function millrace.media_check_asked(about jsonb) returns bigint
+language sql volatile as $$ select millrace.media_check((about ->> 'most')::int)::bigint $$;

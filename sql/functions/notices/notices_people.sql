@@ -111,11 +111,8 @@ begin
     if millrace.subject(notice_preferences.caller) is not null then
         perform millrace.preference_count(notice_preferences.person, notice_preferences.channels);
     end if;
-    insert into millrace.notice_preference as p (person, zone, quiet_from, quiet_to, channels, locale, changed_at)
-    values (notice_preferences.person, notice_preferences.zone, notice_preferences.quiet_from, notice_preferences.quiet_to, notice_preferences.channels,
-            notice_preferences.locale, millrace.now())
-        on conflict (person) do update set zone = excluded.zone, quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
-            channels = excluded.channels, locale = excluded.locale, changed_at = excluded.changed_at;
+    perform millrace.preference_put(notice_preferences.person, notice_preferences.zone, notice_preferences.quiet_from, notice_preferences.quiet_to, notice_preferences.channels,
+        notice_preferences.locale);
     return true;
 end $$;
 
@@ -153,8 +150,13 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.device d where d.person = notices_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.notice_preference p where p.person = notices_erase_person.person;
-    delete from millrace.profile p where p.person = notices_erase_person.person;
-    get diagnostics n = row_count;
-    return gone + n;
+    return gone;
 end $$;
+
+-- Joins in person_erase: mails that told others of this person. Those that the person itself was to read are found by their reader.
+create or replace function millrace.notice_mails_erase_person(person text) returns bigint
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select millrace.mails_erase(array(
+        select m.id from millrace.notice n join millrace.mail m on m.id = n.mail
+         where n.data ->> 'person' = notice_mails_erase_person.person and m.person is distinct from notice_mails_erase_person.person))
+$$;

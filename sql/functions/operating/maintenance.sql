@@ -167,20 +167,10 @@ begin
     perform millrace.failures_keep();
     perform millrace.fields_fill();
     perform millrace.flows_expire();
-    perform millrace.events_expire();
     perform millrace.signals_expire();
-    perform millrace.documents_expire();
-    perform millrace.checkins_expire();
-    perform millrace.places_expire();
-    perform millrace.notices_expire();
-    perform millrace.people_expire();
-    perform millrace.chat_expire();
-    perform millrace.ai_expire();
-    perform millrace.media_expire();
-    perform millrace.webhook_tidy();
-    perform millrace.subscriptions_expire();
     perform millrace.operations_expire();
     perform millrace.audit_expire();
-    perform millrace.gateway_expire();
-    perform millrace.feed_expire();                       -- the last: while it numbers, nobody else does
+    perform millrace.day_counts_expire();
+    -- The feed comes last: while it numbers, nobody else does.
+    perform millrace.hooks_call('expire');
 end $$;

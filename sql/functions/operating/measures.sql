@@ -145,6 +145,8 @@ end $$;
 -- The rooms: their lanes, and what each alone has.
 create or replace function millrace.measure_rooms(t timestamptz) returns table (name text, labels text[], value float8)
 language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    one record;
 begin
     return query
     select v.name, v.labels, v.n
@@ -154,51 +156,16 @@ begin
             ('room_running', array[l.room, l.lane], l.running::float8), ('room_oldest_seconds', array[l.room, l.lane], greatest(0, coalesce(l.oldest_s, 0))),
             ('room_ended_last_hour', array[l.room, l.lane], l.ended::float8), ('room_failed_last_hour', array[l.room, l.lane], l.failed::float8)) v(name, labels, n)
      where v.n is not null;
-    return query
-    select 'room_workers', array[r.room], (select count(*) from millrace.session s where s.rooms ? r.room)::float8
-      from unnest(array['mail', 'notices', 'webhooks', 'check-ins']) r(room);
-    return query
-    select v.name, v.labels, v.n::float8
-      from millrace.mail_state() m
-     cross join lateral (values ('mail_held', array['parked'], m.parked), ('mail_held', array['unknown'], m.unknown),
-                                ('mail_switched', null::text[], (m.current is distinct from m.chosen)::int::bigint)) v(name, labels, n);
-    return query
-    select v.name, null::text[], v.n
-      from (select count(*)::float8 as n, coalesce(extract(epoch from t - min(x.changed_at)), 0)::float8 as idle
-              from (select o.changed_at from millrace.document o where o.status = 'processing' order by o.changed_at limit 10000) x) d
-     cross join lateral (values ('documents_processing', d.n), ('documents_idle_seconds', greatest(0, d.idle)),
-            ('documents_pages_waiting', (select count(*) from (select from millrace.document_page p where p.status in ('waiting', 'running') limit 10000) p)::float8)) v(name, n);
-    return query
-    select v.name, null::text[], v.n
-      from millrace.check_in_state() c
-     cross join lateral (values ('checkins_watches', c.watches::float8), ('checkins_overdue', c.overdue::float8), ('checkins_late_seconds', greatest(0, coalesce(c.oldest, 0))),
-            ('checkins_beat_seconds', coalesce(greatest(0, c.beat), -1)), ('checkins_alarms_open', c.open::float8), ('checkins_alarms_unreachable', c.unreachable::float8),
-            ('checkins_broken', c.broken::float8)) v(name, n);
-    return query
-    select v.name, null::text[], v.n
-      from (select count(*)::float8 as n, coalesce(extract(epoch from t - min(x.next_rollover_at)), 0)::float8 as lag
-              from (select f.next_rollover_at from millrace.family f where f.due_at <= t and f.problem is null order by f.due_at limit 10000) x) d
-     cross join lateral (values ('families_due', d.n), ('families_lag_seconds', greatest(0, d.lag)),
-            ('families_broken', (select count(*) from (select from millrace.family f where f.problem is not null limit 10000) b)::float8),
-            ('families', (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.family'::regclass)::float8)) v(name, n);
-    return query
-    select 'webhooks', array[s.state], (select count(*) from (select from millrace.webhook w where w.state = s.state limit 10000) x)::float8
-      from unnest(array['active', 'pending', 'disabled']) s(state);
-    return query
-    select 'webhooks_late_seconds', null::text[], greatest(0, coalesce(w.late_s, 0)) from millrace.webhook_state() w;
-    -- Of a large table any 10,000 subscriptions are counted.
-    return query
-    select v.name, v.labels, v.n::float8
-      from (select count(*) filter (where s.account is null and millrace.subscription_has_rights(s.state)) as unowned,
-                   count(*) filter (where s.plan is null and millrace.subscription_has_rights(s.state)) as unplanned, array_agg(s.state) as states
-              from (select x.state, x.account, x.plan from millrace.subscription x limit 10000) s) c
-     cross join lateral (
-            select 'subscriptions', array[w.state], (select count(*) from unnest(c.states) u(state) where u.state = w.state)
-              from unnest(array['new', 'trial', 'active', 'grace', 'cancelled', 'expired', 'revoked', 'incomplete', 'paused']) w(state)
-            union all values ('subscriptions_without', array['owner'], c.unowned), ('subscriptions_without', array['plan'], c.unplanned)) v(name, labels, n);
-    return query
-    select 'subscriptions_late_seconds', null::text[],
-           coalesce((select greatest(0, extract(epoch from t - s.next_at)) from millrace.subscription s where s.next_at <= t order by s.next_at limit 1), 0)::float8;
+    for one in select * from millrace.hooks_of('measure') loop
+        begin
+            return query execute format('select * from %s($1)', one.call) using t;
+            if one.fails then
+                perform millrace.hook_went('measure', one.function);
+            end if;
+        exception when others then
+            perform millrace.hook_went('measure', one.function, sqlstate, sqlerrm);
+        end;
+    end loop;
 end $$;
 
 -- Counts, unless somebody has within `every` or does it now: then the last counts.

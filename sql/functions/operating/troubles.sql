@@ -151,7 +151,7 @@ declare
           left join millrace.kind b on b.name = k.name and b.line = millrace.line_base(k.line)
          where (k.name like 'mail.%' or k.name like 'document.%' or k.name = 'quests.rollover')
            and not exists (select from millrace.session s where b.id = any (s.kinds)));
-    silent int := (select count(*) from millrace.session s where s.rooms is null);
+    one record;
 begin
     used := true;
     for room, waiting, oldest_s in
@@ -165,34 +165,16 @@ begin
         return next;
     end loop;
 
-    room := 'mail';
-    if exists (select from millrace.session s where s.rooms ? 'mail') then
-        used := coalesce((select m.created_at > t - interval '1 day' from millrace.mail m order by m.seq desc limit 1), false);
-        waiting := null; oldest_s := null; unsure := silent;
-        select count(*), coalesce(array_agg(distinct s.rooms ->> 'mail'), '{}') into servers, how from millrace.session s where s.rooms ? 'mail';
-        return next;
-        used := true;
-    end if;
-
-    room := 'notices';
-    select n.alarms + n.plain, greatest(n.alarm_age, n.plain_age) into waiting, oldest_s from millrace.notice_state() n;
-    if waiting > 0 then
-        servers := (select count(*) from millrace.session s where s.rooms ? 'notices'); unsure := silent; how := '{}';
-        return next;
-    end if;
-
-    room := 'webhooks';
-    if exists (select from millrace.webhook w where w.state = 'active') then
-        select w.waiting, w.late_s into waiting, oldest_s from millrace.webhook_state() w where w.late_s is not null;
-        -- Events that no reader has numbered yet wait as well.
-        waiting := coalesce(waiting, 0)
-            + (select count(*) from (select from millrace.event_fresh limit 10000) f)
-            + (select count(*) from (select from millrace.event e where e.seq > (select f.seq from millrace.webhook_feed f) limit 10000) f);
-        if waiting > 0 then
-            servers := (select count(*) from millrace.session s where s.rooms ? 'webhooks'); unsure := silent; how := '{}';
-            return next;
-        end if;
-    end if;
+    for one in select * from millrace.hooks_of('served') loop
+        begin
+            return query execute format('select * from %s()', one.call);
+            if one.fails then
+                perform millrace.hook_went('served', one.function);
+            end if;
+        exception when others then
+            perform millrace.hook_went('served', one.function, sqlstate, sqlerrm);
+        end;
+    end loop;
 end $$;
 
 -- Runs and jobs that take a worker's slots or its life, the gravest first; kinds are read up to a bound.

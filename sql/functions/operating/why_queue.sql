@@ -109,6 +109,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     the_main int := (select q.id from millrace.queue q where q.name = why_queue.name and q.main is null);
     said jsonb;
+    is_room boolean;
 begin
     if the_main is not null then
         said := millrace.why_jobs(the_main, why_queue.name);
@@ -116,10 +117,9 @@ begin
             return said;
         end if;
     end if;
-    said := case when why_queue.name in ('mail', 'mail.urgent') then millrace.why_mail_room() when why_queue.name in ('documents', 'documents.pages') then millrace.why_documents()
-        when why_queue.name = 'notices' then millrace.why_notices() when why_queue.name = 'webhooks' then millrace.why_webhooks()
-        when why_queue.name in ('check-ins', 'checkins') then millrace.why_checkins() end;
-    if said is not null then
+    said := millrace.hooks_ask('why_queue', jsonb_build_object('queue', why_queue.name));
+    is_room := said is not null;
+    if said <> '{}' then
         return said || jsonb_build_object('queue', why_queue.name, 'chain', said -> 'chain'
             || to_jsonb('to do: ' || coalesce(said ->> 'hint', said ->> 'command', 'nothing but wait')));
     end if;
@@ -128,7 +128,7 @@ begin
         return said || jsonb_build_object('queue', why_queue.name, 'chain', to_jsonb(case when the_main is not null then format('nothing waits in the queue %s', why_queue.name)
                 else format('the schedule %s', why_queue.name) end) || (said -> 'chain') || to_jsonb('to do: ' || coalesce(said ->> 'hint', said ->> 'command', 'nothing but wait')));
     end if;
-    if the_main is null and why_queue.name not in ('mail', 'mail.urgent', 'documents', 'documents.pages', 'notices', 'webhooks', 'check-ins', 'checkins') or why_queue.name is null then
+    if the_main is null and not is_room or why_queue.name is null then
         return null;
     end if;
     return millrace.why_put('empty', format('nothing waits in %s', why_queue.name), null, jsonb_build_object('queue', why_queue.name), null,

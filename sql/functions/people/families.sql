@@ -60,12 +60,9 @@ begin
         end if;
         return false;
     end if;
-    insert into millrace.quest (family, day, item, state)
-    select family_create.family, d, millrace.quest_item_of(family_create.family, d, r.rotation), 'open' from millrace.quest_rule r;
     if me is not null then
         perform millrace.member_put(family_create.family, me, 'parent', t);
     end if;
-    perform millrace.quest_arm();
     return true;
 end $$;
 

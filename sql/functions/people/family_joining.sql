@@ -230,8 +230,16 @@ begin
     end if;
     -- An invitation stands and falls with the parent who made it.
     delete from millrace.family_invitation i where i.family = f.family and i.invited_by = family_leave.person;
-    update millrace.notice n set status = 'cancelled'
-     where n.person = family_leave.person and n.status = 'pending'
-       and n.kind in ('daily_reminder', 'quest_available', 'streak_at_risk', 'quest_summary', 'mood_buffer');
     return true;
+end $$;
+
+create or replace function millrace.people_expire(most int default 20000) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.family_invitation i
+     where i.ctid = any (array(select x.ctid from millrace.family_invitation x where x.expires_at < millrace.now() order by x.expires_at limit most));
+    get diagnostics gone = row_count;
+    return gone;
 end $$;

@@ -45,9 +45,6 @@ begin
            avatar = case when person_profile.avatar is null then p.avatar else excluded.avatar end,
            map = case when person_profile.map is null then p.map else excluded.map end,
            changed_at = excluded.changed_at;
-    if person_profile.reminder_hour is not null then
-        perform millrace.reminder_move(person_profile.person, millrace.now());
-    end if;
     return true;
 end $$;
 
@@ -76,12 +73,19 @@ begin
         'notices', case when n.person is not null then jsonb_build_object('zone', n.zone, 'quiet_from', n.quiet_from, 'quiet_to', n.quiet_to, 'channels', n.channels, 'locale', n.locale) end);
 end $$;
 
--- In one family, or one is the other's contact and has agreed.
+-- In one family, or known by what rooms say, such as a contact who has agreed. A hook that fails is an error here, so nobody is shown more.
 create or replace function millrace.person_knows(me text, other text) returns boolean
-language sql stable as $$
-    select exists (select from millrace.family_member a join millrace.family_member b on b.family = a.family where a.person = me and b.person = other)
-        or millrace.contact_account(other, me) is not null or millrace.contact_account(me, other) is not null
-$$;
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    one record;
+    knows boolean := exists (select from millrace.family_member a join millrace.family_member b on b.family = a.family where a.person = me and b.person = other);
+begin
+    for one in select * from millrace.hooks_of('knows') loop
+        exit when knows;
+        execute format('select %s($1, $2)', one.call) into knows using me, other;
+    end loop;
+    return coalesce(knows, false);
+end $$;
 
 create or replace function millrace.display_name(the_person text) returns text
 language sql stable as $$
@@ -117,4 +121,21 @@ $$;
 create or replace function millrace.in_language(language text, english text, german text, arabic text) returns text
 language sql immutable as $$
     select case language when 'de' then german when 'ar' then arabic else english end
+$$;
+
+-- What the core shows of a reader.
+create or replace function millrace.person_reads(about jsonb) returns jsonb
+language sql stable as $$
+    select jsonb_build_object('name', millrace.display_name(about ->> 'person'), 'zone', millrace.zone_of(about ->> 'person'),
+        'language', case when l.locale is not null then millrace.words_language(l.locale) end)
+      from (select millrace.locale_of(about ->> 'person') as locale) l
+     where about ->> 'person' is not null
+$$;
+
+create or replace function millrace.preference_put(the_person text, the_zone text, the_from time, the_to time, the_channels jsonb, the_locale text) returns void
+language sql volatile as $$
+    insert into millrace.notice_preference as p (person, zone, quiet_from, quiet_to, channels, locale, changed_at)
+    values (the_person, the_zone, the_from, the_to, the_channels, the_locale, millrace.now())
+        on conflict (person) do update set zone = excluded.zone, quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to,
+            channels = excluded.channels, locale = excluded.locale, changed_at = excluded.changed_at
 $$;

@@ -79,42 +79,7 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.points_ledger l where l.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.family_invitation i where i.person = quests_erase_person.person or i.invited_by = quests_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.family_member m where m.person = quests_erase_person.person;
-    get diagnostics n = row_count; gone := gone + n;
     return gone;
-end $$;
-
--- For the person itself, or for a back end; a back end that names an actor acts as that person. No parent can erase anybody. Every room
--- that keeps a person's data has a function <room>_erase_person(text), which returns how many rows it handled. They are listed here and not
--- looked up by name, because everything called here runs with the owner's rights.
-create or replace function millrace.person_erase(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
-declare
-    me text := millrace.actor_of(person_erase.actor, caller => person_erase.caller);
-begin
-    perform millrace.valid_name(person_erase.person, 'person');
-    if me <> person_erase.person then
-        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person. A parent removes somebody from the family with family_leave.',
-            '42501', 'permission');
-    end if;
-    return jsonb_build_object(
-        'mail', millrace.mails_erase_person(person_erase.person),     -- before the alarms and notices that it told of
-        'ai', millrace.ai_erase_person(person_erase.person),
-        'approvals', millrace.approvals_erase_person(person_erase.person),
-        'checkins', millrace.checkins_erase_person(person_erase.person),
-        'chat', millrace.chat_erase_person(person_erase.person),
-        'documents', millrace.documents_erase_person(person_erase.person),
-        'lessons', millrace.lessons_erase_person(person_erase.person),
-        'media', millrace.media_erase_person(person_erase.person),
-        'events', millrace.events_erase_person(person_erase.person),
-        'gateway', millrace.gateway_erase_person(person_erase.person),
-        'notices', millrace.notices_erase_person(person_erase.person),
-        'quests', millrace.quests_erase_person(person_erase.person),
-        'subscriptions', millrace.subscriptions_erase_person(person_erase.person))
-        || jsonb_build_object('feed', millrace.feed_erase_person(person_erase.person), 'jobs', millrace.jobs_erase_person(person_erase.person));
 end $$;
 
 create or replace view millrace.quests as

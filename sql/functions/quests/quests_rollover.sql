@@ -213,3 +213,16 @@ begin
     end loop;
     return moved;
 end $$;
+
+-- What collectors of metrics read of this room: see measure_rooms.
+create or replace function millrace.quest_measures(t timestamptz) returns table (name text, labels text[], value float8)
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as $$
+begin
+    return query
+    select v.name, null::text[], v.n
+      from (select count(*)::float8 as n, coalesce(extract(epoch from t - min(x.next_rollover_at)), 0)::float8 as lag
+              from (select f.next_rollover_at from millrace.family f where f.due_at <= t and f.problem is null order by f.due_at limit 10000) x) d
+     cross join lateral (values ('families_due', d.n), ('families_lag_seconds', greatest(0, d.lag)),
+            ('families_broken', (select count(*) from (select from millrace.family f where f.problem is not null limit 10000) b)::float8),
+            ('families', (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.family'::regclass)::float8)) v(name, n);
+end $$;

@@ -71,7 +71,8 @@ create or replace function millrace.approval_people(the_approval uuid) returns j
 language sql stable as $$
     select coalesce(jsonb_agg(jsonb_build_object('person', p.person, 'how', (array['asked', 'escalated', 'link'])[p.how], 'at', p.at, 'notice', n.status)
                order by p.at, p.how, p.person), '[]')
-      from millrace.approval_person p left join millrace.notice n on n.id = p.notice
+      from millrace.approval_person p
+     cross join lateral (select case when p.notice is not null then millrace.hooks_ask('notice', jsonb_build_object('notice', p.notice)) end as status) n
      where p.approval = the_approval
 $$;
 
@@ -82,40 +83,27 @@ language sql immutable as $$ select case when name like '%@%' then millrace.audi
 create or replace function millrace.approval_names_shown(names text[]) returns jsonb
 language sql immutable as $$ select jsonb_agg(millrace.approval_name(n)) from unnest(names) n $$;
 
--- A person whom the notices' room knows is told as it wishes; any other name with an @ is an address for mail.
+-- Whom there is nobody to tell, because no room of notices is installed, still has a link.
 create or replace function millrace.approval_tell(a millrace.approval, people text[], the_how int, stage text, t timestamptz) returns void
 language plpgsql volatile as $$
 declare
     who record;
-    the_key text := format('approval:%s:%s', a.id, stage);
     told jsonb := jsonb_build_object('stage', split_part(stage, ':', 1), 'approval', a.id, 'step', a.step, 'tenant', a.tenant,
         'asks', (select k.name from millrace.job j join millrace.kind k on k.id = j.kind where j.id = a.job));
-    data jsonb;
-    the_notice uuid;
 begin
     insert into millrace.approval_person (ref, approval, job, person, how, at)
     select gen_random_uuid(), a.id, a.job, p, the_how, t from unnest(people) p
         on conflict on constraint a_person_is_asked_once do nothing;
-    for who in
-        select p.ref, p.person, p.person like '%@%' and not exists (select from millrace.notice_preference n where n.person = p.person)
-                   and not exists (select from millrace.device d where d.person = p.person) as is_address
-          from millrace.approval_person p where p.approval = a.id and p.person = any (people) order by p.person
-    loop
-        data := jsonb_strip_nulls(told || jsonb_build_object('ref', who.ref, 'due', millrace.time_in_zone(a.due, coalesce(millrace.zone_of(who.person), 'UTC'))));
-        if who.is_address then
-            the_notice := millrace.notice_put(who.person, 'approval.' || (told ->> 'stage'), 'mail', who.person, data, the_key, t, a.due, false);
-        else
-            the_notice := millrace.notice_send(who.person, 'approval.' || (told ->> 'stage'), data, key => the_key, expires_at => a.due);
-        end if;
-        update millrace.approval_person p set notice = the_notice where p.ref = who.ref;
+    for who in select p.ref, p.person from millrace.approval_person p where p.approval = a.id and p.person = any (people) order by p.person loop
+        perform millrace.hooks_must('approval_tell', jsonb_build_object('ref', who.ref, 'person', who.person, 'told', told, 'due', a.due, 'at', t,
+            'key', format('approval:%s:%s', a.id, stage)));
     end loop;
 end $$;
 
--- A notice of a question that nobody need answer any more is not sent.
-create or replace function millrace.approval_notice_is_late(one millrace.notice) returns boolean
-language sql stable as $$
-    select one.kind like 'approval.%' and one.data ? 'stage' and not exists (
-        select from millrace.approval a where a.id::text = one.data ->> 'approval' and millrace.approval_state(a) = 'open')
+-- Notes which notice tells a person of a question.
+create or replace function millrace.approval_told(the_ref uuid, the_notice uuid) returns void
+language sql volatile as $$
+    update millrace.approval_person p set notice = the_notice where p.ref = the_ref
 $$;
 
 -- Reminds those who were asked, and asks others, where that is due. Workers call it every few seconds; a row that another has is left to it.
@@ -188,16 +176,17 @@ end $$;
 -- What the page behind a link shows; null: nobody was given this link. Times are in the reader's zone; what the kind's rules hide is redacted.
 create or replace function millrace.approval_page(the_approval uuid, the_ref uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select jsonb_strip_nulls(jsonb_build_object('person', p.person, 'name', millrace.display_name(p.person), 'language', case when millrace.locale_of(p.person) is not null then millrace.words_language(millrace.locale_of(p.person)) end,
+    select jsonb_strip_nulls(jsonb_build_object('person', p.person, 'name', coalesce(z.reader ->> 'name', p.person), 'language', z.reader ->> 'language',
                'kind', k.name, 'job', a.job, 'step', a.step, 'tenant', a.tenant, 'state', millrace.approval_state(a),
                'since', millrace.time_in_zone(a.asked_at, z.zone), 'until', millrace.time_in_zone(a.due, z.zone),
-               'approved', a.approved, 'by', millrace.display_name(a.answered_by), 'comment', a.comment, 'answered', millrace.time_in_zone(a.answered_at, z.zone)))
+               'approved', a.approved, 'by', coalesce(millrace.hooks_ask('reader', jsonb_build_object('person', a.answered_by)) ->> 'name', a.answered_by), 'comment', a.comment, 'answered', millrace.time_in_zone(a.answered_at, z.zone)))
                || jsonb_build_object('request', millrace.redact(k.name, a.request))
       from millrace.approval_person p
       join millrace.approval a on a.id = p.approval
       left join millrace.job j on j.id = a.job
       left join millrace.kind k on k.id = j.kind
-     cross join lateral (select coalesce(millrace.zone_of(p.person), 'UTC') as zone) z
+     cross join lateral (select r.reader, coalesce(r.reader ->> 'zone', 'UTC') as zone
+                           from (select millrace.hooks_ask('reader', jsonb_build_object('person', p.person)) as reader) r) z
      where p.ref = the_ref and p.approval = the_approval
 $$;
 

@@ -48,36 +48,6 @@ begin
     return null;
 end $$;
 
--- The message of a mail's job.
-create or replace function millrace.why_message(the_job bigint) returns uuid
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-declare
-    args jsonb := (select j.args from millrace.job j where j.id = the_job);
-    given text := coalesce(args ->> 'message', args ->> 'id', args #>> '{options,id}');
-begin
-    return case when given ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' then given::uuid else md5('millrace.mail:' || the_job)::uuid end;
-end $$;
-
--- Why no service takes mail now. A fallback that is called takes it.
-create or replace function millrace.why_mail(the_message uuid, the_staff boolean default false) returns jsonb
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
-declare
-    bound text := (select b.provider from millrace.mail m join millrace.mail_batch b on b.id = m.batch where m.id = the_message);
-    r millrace.mail_route;
-    said jsonb;
-begin
-    if bound is not null then
-        return millrace.why_provider(bound, the_staff);
-    end if;
-    select x.* into r from millrace.mail_route x;
-    if found then
-        said := millrace.why_provider(r.current, the_staff);
-        return case when said is null and r.current <> r.chosen then null else coalesce(said, millrace.why_provider(r.chosen, the_staff)) end;
-    end if;
-    return (select millrace.why_provider(c.provider, the_staff) from millrace.provider_circuit c
-             where c.provider in ('resend', 'supabase', 'smtp') and c.state in ('open', 'probing', 'forced_open') order by c.changed_at desc limit 1);
-end $$;
-
 -- A job's last run, of those in the last hour if there are any.
 create or replace function millrace.why_last_run(the_job bigint, out outcome int, out error text, out finished timestamptz, out attempt int, out crashes int)
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
@@ -210,7 +180,7 @@ begin
         said := millrace.why_key(the_job, run.error);
         if said is null and run.outcome in (4, 5) then
             said := case when millrace.why_refusing(run.error) is not null then millrace.why_provider(millrace.why_refusing(run.error), the_staff)
-                         when kind_name like 'mail.%' then millrace.why_mail(millrace.why_message(the_job), the_staff) end;
+                         else millrace.hooks_ask('why_later', jsonb_build_object('job', the_job, 'kind', kind_name, 'staff', the_staff)) end;
         end if;
         if said is not null then
             return said || jsonb_build_object('due', due, 'chain', said -> 'chain' || jsonb_build_array(format('it is tried again in %s, at %s', wait, millrace.why_time(due))));
@@ -289,20 +259,11 @@ declare
     said jsonb;
     again text := format('millrace jobs retry %s', the_job);
     show text := format('millrace jobs show %s', the_job);
-    m millrace.mail;
-    given text;
 begin
     select * into run from millrace.why_last_run(the_job);
     case run.outcome
     when 1 then
-        if kind_name like 'mail.%' then
-            select x.* into m from millrace.mail x where x.id = millrace.why_message(the_job) and x.status = 'parked';
-            return case when found then millrace.why_parked(m.id, 1) end;
-        elsif kind_name in ('document.receive', 'document.finish') then
-            given := (select j.args ->> 'document' from millrace.job j where j.id = the_job);
-            return case when given ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then millrace.why_document(given::uuid, depth, the_staff) end;
-        end if;
-        return null;
+        return millrace.hooks_ask('why_ended', jsonb_build_object('job', the_job, 'kind', kind_name, 'staff', the_staff, 'depth', depth));
     when 2 then
         return millrace.why_put('cancelled', format('it was cancelled at %s%s', millrace.why_time(run.finished), coalesce(': ' || millrace.error_gist(run.error), '')), again,
             jsonb_build_object('finished', run.finished), again);

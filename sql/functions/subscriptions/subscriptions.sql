@@ -365,3 +365,22 @@ begin
     get diagnostics n = row_count;
     return gone + n;
 end $$;
+
+-- What collectors of metrics read of this room: see measure_rooms.
+create or replace function millrace.subscription_measures(t timestamptz) returns table (name text, labels text[], value float8)
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as $$
+begin
+    -- Of a large table any 10,000 subscriptions are counted.
+    return query
+    select v.name, v.labels, v.n::float8
+      from (select count(*) filter (where s.account is null and millrace.subscription_has_rights(s.state)) as unowned,
+                   count(*) filter (where s.plan is null and millrace.subscription_has_rights(s.state)) as unplanned, array_agg(s.state) as states
+              from (select x.state, x.account, x.plan from millrace.subscription x limit 10000) s) c
+     cross join lateral (
+            select 'subscriptions', array[w.state], (select count(*) from unnest(c.states) u(state) where u.state = w.state)
+              from unnest(array['new', 'trial', 'active', 'grace', 'cancelled', 'expired', 'revoked', 'incomplete', 'paused']) w(state)
+            union all values ('subscriptions_without', array['owner'], c.unowned), ('subscriptions_without', array['plan'], c.unplanned)) v(name, labels, n);
+    return query
+    select 'subscriptions_late_seconds', null::text[],
+           coalesce((select greatest(0, extract(epoch from t - s.next_at)) from millrace.subscription s where s.next_at <= t order by s.next_at limit 1), 0)::float8;
+end $$;

@@ -247,3 +247,13 @@ begin
         end if;
     end loop;
 end $$;
+
+-- Who has no bound by hand any more has that of its plan.
+create or replace function millrace.subscription_quota_said(about jsonb) returns bigint
+language plpgsql volatile as $$
+begin
+    if about ->> 'allowed' is null and exists (select from millrace.subscription_account a where a.account = about ->> 'tenant') then
+        perform millrace.subscription_apply(about ->> 'tenant');
+    end if;
+    return null;
+end $$;

@@ -248,3 +248,29 @@ language sql immutable parallel safe as $$
         when 'welcome' then array['app_name', 'user_name']
         when 'account_notification' then array['app_name', 'body', 'title'] end
 $$;
+
+-- What every version that may be used requires; a name that is no template is refused. Which version it will be is decided when it is rendered.
+create or replace function millrace.template_requires(the_template text) returns text[]
+language plpgsql stable set plan_cache_mode = force_generic_plan as $$
+declare
+    built_in text[] := millrace.template_built_in_requires(the_template);
+    versions bigint;
+begin
+    select count(*) into versions from millrace.template_version t where t.name = the_template and t.problem is null
+       and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version));
+    if versions = 0 and built_in is null then
+        perform millrace.refuse(format('there is no template %s', left(the_template, 128)), 'template',
+            'millrace templates list and the view millrace.templates show those there are; template_publish adds one.', 'P0002', 'not_found');
+    end if;
+    return array(
+        select x.name
+          from (select v.key as name
+                  from millrace.template_version t cross join jsonb_each(t.variables) v
+                 where t.name = the_template and t.problem is null and v.value -> 'required' = 'true'
+                   and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version))
+                union all
+                select b from unnest(built_in) b) x
+         group by x.name
+        having count(*) = versions + (built_in is not null)::int
+         order by x.name);
+end $$;

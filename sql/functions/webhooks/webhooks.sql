@@ -227,16 +227,3 @@ begin
      where s.webhook = webhook_seal.webhook and s.n = webhook_seal.n and s.secret = webhook_seal.old;
     return found;
 end $$;
-
--- Erases events about a person, and their deliveries.
-create or replace function millrace.events_erase_person(person text) returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-declare
-    ids uuid[] := array(select e.id from millrace.event e
-                         where e.tenant = millrace.personal_tenant(events_erase_person.person) or events_erase_person.person in (e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id'));
-begin
-    delete from millrace.webhook_delivery d where d.event = any (ids);
-    delete from millrace.event_fresh f where f.id = any (ids);
-    delete from millrace.event e where e.id = any (ids);
-    return cardinality(ids);
-end $$;

@@ -257,3 +257,11 @@ begin
          where x.seq < coalesce((select min(e.seq) from millrace.event e where e.seq is not null), (select s.last_value from millrace.event_seq s)) order by x.seq limit most));
     delete from millrace.webhook_secret s where s.until <= millrace.now();
 end $$;
+
+-- Joins in person_erase, before the events themselves go. They are counted, and their deliveries are not.
+create or replace function millrace.deliveries_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.webhook_delivery d where d.event = any (array(select millrace.events_about(deliveries_erase_person.person)));
+    return 0;
+end $$;

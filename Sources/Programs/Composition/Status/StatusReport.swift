@@ -59,6 +59,8 @@ package struct StatusReport: Sendable {
     package var troubles: Section<[TroubleRow]> = .known([])
     /// Runs and jobs that take a worker's slots or its life.
     package var runTroubles: Section<[RunTrouble]> = .known([])
+    /// What rooms have the core call, and fails.
+    package var hooks: Section<[HookTrouble]> = .known([])
     /// Builds of pinned workers.
     package var builds: Section<[BuildRow]> = .known([])
     /// How many jobs wait for another attempt.
@@ -243,6 +245,9 @@ package struct StatusReport: Sendable {
         }
         runTroubles = await Self.section { () throws(PostgresError) in
             try await Queue.runTroubles(on: connection, deadline: patience)
+        }
+        hooks = await Self.section { () throws(PostgresError) in
+            try await Queue.hookTroubles(on: connection, deadline: patience)
         }
         retries = await Self.section { () throws(PostgresError) in
             try await Queue.retries(cap: bounds.retries, on: connection, deadline: patience)

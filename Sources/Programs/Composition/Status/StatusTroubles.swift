@@ -123,6 +123,13 @@ extension StatusReport {
         for trouble in troubles.value ?? [] { say(trouble.alarm, trouble.sentence, command: command(for: trouble)) }
         // Silence would be taken for health.
         if let reason = troubles.reason { say(.unknownState, "whether runs fail cannot be told: \(reason)") }
+        for hook in hooks.value ?? [] {
+            let span = Duration.seconds(max(0, (-hook.since.timeIntervalSinceNow).rounded()))
+            say(
+                .failingHook,
+                "\(hook.function) of \(hook.room) has failed \(Humane.count(hook.times, "time")) in \(Humane.duration(span)): \(hook.sentence)"
+            )
+        }
         for queue in queues.value ?? [] where queue.pausedAt != nil && queue.ready > 0 {
             let span = queue.pausedAt.map { Duration.seconds(max(0, (-$0.timeIntervalSinceNow).rounded())) } ?? .zero
             say(

@@ -76,6 +76,7 @@ package enum Alarm: String, Sendable, CaseIterable {
     case pausedQueue = "a paused queue has waiting jobs"
     case unservedRoom = "something waits that no worker does"
     case mailFiles = "mail becomes files"
+    case failingHook = "a room's hook fails"
 }
 
 package struct Finding: Sendable, Equatable {

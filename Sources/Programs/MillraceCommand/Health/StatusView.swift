@@ -62,6 +62,15 @@ struct StatusView {
                         ]
                     })
             },
+            "hooks": .of(report.hooks) { hooks in
+                .array(
+                    hooks.map {
+                        [
+                            "event": .string($0.event), "room": .string($0.room), "function": .string($0.function),
+                            "times": .int($0.times), "sentence": .string($0.sentence),
+                        ]
+                    })
+            },
             "rooms": .of(report.rooms) { rooms in
                 .array(
                     rooms.map {
@@ -182,7 +191,8 @@ struct StatusView {
             ("webhooks", report.webhooks.reason),
             ("gateways", report.gateways.reason), ("builds", report.builds.reason),
             ("schema", report.schema.reason), ("troubles", report.troubles.reason),
-            ("retries", report.retries.reason), ("runs", report.runTroubles.reason), ("rooms", report.rooms.reason),
+            ("retries", report.retries.reason), ("runs", report.runTroubles.reason),
+            ("hooks", report.hooks.reason), ("rooms", report.rooms.reason),
             ("lanes", report.lanes.reason), ("connections", report.connections.reason),
         ]
         return reasons.compactMap { name, reason in reason.map { (name, $0) } }

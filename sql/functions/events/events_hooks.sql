@@ -1,0 +1,8 @@
+-- What the core has this room do: see base/hooks.sql.
+do $$
+begin
+    perform millrace.hooks_are('events', '[
+        {"event": "expire", "function": "events_expire", "position": 10},
+        {"event": "erase", "function": "events_erase_person", "position": 90}
+    ]');
+end $$;

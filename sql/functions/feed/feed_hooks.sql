@@ -1,0 +1,7 @@
+-- What the core has this room do: see base/hooks.sql.
+do $$
+begin
+    perform millrace.hooks_are('feed', '[
+        {"event": "expire", "function": "feed_expire", "position": 1000}
+    ]');
+end $$;

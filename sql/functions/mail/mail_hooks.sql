@@ -1,0 +1,12 @@
+-- What the core has this room do: see base/hooks.sql.
+do $$
+begin
+    perform millrace.hooks_are('mail', '[
+        {"event": "erase", "function": "mails_erase_person", "position": 10},
+        {"event": "why_queue", "function": "mail_why_queue", "position": 10},
+        {"event": "why_later", "function": "mail_why_later", "position": 10},
+        {"event": "why_ended", "function": "mail_why_ended", "position": 10},
+        {"event": "served", "function": "mail_served", "position": 10},
+        {"event": "measure", "function": "mail_measures", "position": 10}
+    ]');
+end $$;

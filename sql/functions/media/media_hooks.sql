@@ -1,0 +1,9 @@
+-- What the core has this room do: see base/hooks.sql.
+do $$
+begin
+    perform millrace.hooks_are('media', '[
+        {"event": "expire", "function": "media_expire", "position": 90},
+        {"event": "erase", "function": "media_erase_person", "position": 80},
+        {"event": "check", "function": "media_check_asked", "position": 10}
+    ]');
+end $$;

@@ -1,0 +1,9 @@
+-- What the core has this room do: see base/hooks.sql.
+do $$
+begin
+    perform millrace.hooks_are('quests', '[
+        {"event": "erase", "function": "quests_erase_person", "position": 120},
+        {"event": "measure", "function": "quest_measures", "position": 50},
+        {"event": "answered", "function": "card_answered", "position": 30}
+    ]');
+end $$;
