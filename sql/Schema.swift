@@ -252,6 +252,7 @@ package enum Schema {
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
         Script(name: "queue_hooks", bytes: Embedded.queue_hooks),
+        Script(name: "blobs_hooks", bytes: Embedded.blobs_hooks),
         Script(name: "events_hooks", bytes: Embedded.events_hooks),
         Script(name: "people_hooks", bytes: Embedded.people_hooks),
         Script(name: "mail_hooks", bytes: Embedded.mail_hooks),

@@ -140,8 +140,7 @@ begin
     if ai_keep.days is null or ai_keep.days not between 1 and 3650 then
         perform millrace.refuse('days is out of range', 'days', 'Give 1 to 3650.');
     end if;
-    insert into millrace.setting as s (name, value) values ('ai_keep_days', ai_keep.days::text) on conflict (name) do update set value = excluded.value where s.value <> excluded.value;
-    return found;
+    return millrace.setting_put('ai_keep_days', ai_keep.days::text);
 end $$;
 
 create or replace function millrace.ai_expire(most int default 20000) returns bigint

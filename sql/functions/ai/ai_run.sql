@@ -24,19 +24,14 @@ end $$;
 
 create or replace function millrace.ai_day_give_back(the_purpose text, the_person bytea, the_day date, amount int) returns void
 language sql volatile as $$
-    update millrace.day_count c set n = greatest(0, c.n - amount) where c.what = 'ai:' || the_purpose and c.who = the_person and c.day = the_day
+    select millrace.day_give_back_of('ai:' || the_purpose, the_person, the_day, amount)
 $$;
 
 -- Before a statement that uses or settles for several people: their rows in one order, so that two such do not wait for each other.
 create or replace function millrace.ai_people_lock(purposes text[], people bytea[], days date[]) returns void
-language plpgsql volatile as $$
-begin
-    insert into millrace.day_count (what, who, day, n)
-    select distinct 'ai:' || x.purpose, x.person, x.day, 0 from unnest(purposes, people, days) x(purpose, person, day) order by 1, 2, 3
-        on conflict do nothing;
-    perform from millrace.day_count c join unnest(purposes, people, days) x(purpose, person, day) on c.what = 'ai:' || x.purpose and c.who = x.person and c.day = x.day
-      order by c.what, c.who, c.day for update of c;
-end $$;
+language sql volatile as $$
+    select millrace.days_lock(array(select 'ai:' || x from unnest(purposes) x), people, days)
+$$;
 
 -- Gives back what a call did not use, to each counter only if its period still is the one in which it was reserved.
 create or replace function millrace.ai_settle(c millrace.ai_call, spent int) returns void

@@ -64,3 +64,19 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end $$;
+
+create or replace function millrace.day_give_back_of(the_what text, the_who bytea, the_day date, amount int) returns void
+language sql volatile as $$
+    update millrace.day_count c set n = greatest(0, c.n - amount) where c.what = the_what and c.who = the_who and c.day = the_day
+$$;
+
+-- Locks these counts, in one order, so that two callers that use several do not wait for each other.
+create or replace function millrace.days_lock(whats text[], whose bytea[], days date[]) returns void
+language plpgsql volatile as $$
+begin
+    insert into millrace.day_count (what, who, day, n)
+    select distinct x.what, x.who, x.day, 0 from unnest(whats, whose, days) x(what, who, day) order by 1, 2, 3
+        on conflict do nothing;
+    perform from millrace.day_count c join unnest(whats, whose, days) x(what, who, day) on c.what = x.what and c.who = x.who and c.day = x.day
+      order by c.what, c.who, c.day for update of c;
+end $$;

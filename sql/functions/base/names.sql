@@ -23,3 +23,16 @@ begin
         hint = coalesce(hint, ''),
         detail = json_build_object('error', 'quota', 'field', field, 'limit', allowed, 'used', used, 'reset_date', reset_date)::text;
 end $$;
+
+-- False: it had this value already. null: it has none any more.
+create or replace function millrace.setting_put(the_name text, the_value text) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    if the_value is null then
+        delete from millrace.setting s where s.name = the_name;
+    else
+        insert into millrace.setting as s (name, value) values (the_name, the_value)
+            on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value;
+    end if;
+    return found;
+end $$;

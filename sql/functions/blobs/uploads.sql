@@ -26,11 +26,10 @@ begin
     if the_key is null or octet_length(the_key) <> 32 or the_url is null or length(the_url) > 2048 then
         perform millrace.refuse('a key has 32 bytes, and an address is needed', 'key');
     end if;
-    insert into millrace.setting (name, value) values ('link_key', encode(the_key, 'hex')), ('link_url', rtrim(the_url, '/')), ('link_looks', looks::text)
-        on conflict (name) do update set value = excluded.value where setting.value <> excluded.value;
+    perform millrace.setting_put(s.name, s.value)
+       from (values ('link_key', encode(the_key, 'hex')), ('link_url', rtrim(the_url, '/')), ('link_looks', looks::text)) s(name, value);
     if the_largest is not null then
-        insert into millrace.setting (name, value) values ('document_bytes', the_largest::text)
-            on conflict (name) do update set value = excluded.value where setting.value <> excluded.value;
+        perform millrace.setting_put('document_bytes', the_largest::text);
     end if;
 end $$;
 
@@ -191,4 +190,15 @@ begin
     end loop;
     delete from millrace.upload u where u.id = any (array(select x.id from millrace.upload x where x.expires_at <= t - interval '2 days' order by x.expires_at limit 10000));
     return true;
+end $$;
+
+-- Joins in person_erase, behind the documents. What a person's own tenant has is nobody's; it is not counted.
+create or replace function millrace.blobs_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    nobody text := 'erased:' || gen_random_uuid();
+begin
+    update millrace.upload u set tenant = nobody where u.tenant = millrace.personal_tenant(blobs_erase_person.person);
+    update millrace.blob_grant g set tenant = nobody where g.tenant = millrace.personal_tenant(blobs_erase_person.person);
+    return 0;
 end $$;

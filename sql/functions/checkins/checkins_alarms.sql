@@ -83,8 +83,7 @@ declare
     told text[];
     nobody boolean;
 begin
-    update millrace.notice n set status = 'cancelled'
-      from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' and n.id = e.notice and n.status = 'pending';
+    perform millrace.notices_stop(array(select e.notice from millrace.alarm_event e where e.alarm = a.id and e.what = 'told'));
     told := array(select distinct e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' and e.contact is distinct from who);
     nobody := not exists (select from millrace.alarm_event e where e.alarm = a.id and e.what = 'told');
     update millrace.alarm x

@@ -30,9 +30,7 @@ begin
         if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
             perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
         end if;
-        insert into millrace.setting as s (name, value) values ('consent_' || one.key, one.value #>> '{}')
-            on conflict (name) do update set value = excluded.value where s.value <> excluded.value;
-        changed := changed or found;
+        changed := millrace.setting_put('consent_' || one.key, one.value #>> '{}') or changed;
     end loop;
     if changed then
         perform millrace.audited('check_in.rules', null, rules, caller => check_in_rules_set.caller);
@@ -105,9 +103,9 @@ end $$;
 -- Withdraws requests to addresses of this contact that are not kept: nobody could answer them, and they name the asker.
 create or replace function millrace.consent_withdraw(the_person text, the_contact text, kept jsonb) returns void
 language sql volatile as $$
-    delete from millrace.notice m using millrace.watch_address d
-     where d.person = the_person and d.contact = the_contact and not (kept ? d.channel and (d.channel = 'push' or kept ->> d.channel = d.address))
-       and m.person = d.contact and m.key like 'consent:' || d.ref || ':%'
+    select millrace.notices_drop(array(
+        select m.id from millrace.notice m join millrace.watch_address d on m.person = d.contact and m.key like 'consent:' || d.ref || ':%'
+         where d.person = the_person and d.contact = the_contact and not (kept ? d.channel and (d.channel = 'push' or kept ->> d.channel = d.address))))
 $$;
 
 -- The answer by the link that was sent to an address: yes or no, at any time. No is always accepted, even from the last contact.
@@ -203,9 +201,10 @@ declare
     t timestamptz := millrace.now();
     n int;
 begin
-    update millrace.notice n set status = 'cancelled'
-      from millrace.watch_address d
-     where d.ref = any (refs) and n.person = d.contact and n.key > 'consent:' || d.ref || ':' and n.key < 'consent:' || d.ref || ';' and n.status = 'pending';
+    perform millrace.notices_stop(array(
+        select n.id from millrace.watch_address d
+          join millrace.notice n on n.person = d.contact and n.key > 'consent:' || d.ref || ':' and n.key < 'consent:' || d.ref || ';' and n.status = 'pending'
+         where d.ref = any (refs)));
     with changed as (
         update millrace.watch_address d
            set verified_at = case when agrees then coalesce(d.verified_at, t) end, declined_at = case when not agrees then t end, held_until = null

@@ -39,9 +39,8 @@ begin
            and exists (select from millrace.alarm_event e where e.alarm = a.id and e.what = 'told' and e.contact = x.contact)
          order by x.contact, x.channel
     loop
-        update millrace.notice m set status = 'cancelled'
-          from millrace.alarm_event e
-         where e.alarm = a.id and e.contact = d.contact and e.channel = d.channel and e.what = 'told' and m.id = e.notice and m.status = 'pending';
+        perform millrace.notices_stop(array(select e.notice from millrace.alarm_event e
+                                             where e.alarm = a.id and e.contact = d.contact and e.channel = d.channel and e.what = 'told'));
         the_notice := millrace.notice_put(d.contact, case when a.cause = 'drill' then 'alarm.drill' else 'alarm.resolved' end, d.channel, d.address,
             jsonb_build_object('stage', 'resolved', 'cause', a.cause, 'test', a.cause = 'drill') 
                 || millrace.alarm_farewell_words(a, why is not null, millrace.alarm_locale(a.person, d.contact), millrace.alarm_zone(a.person, d.contact)),
@@ -75,15 +74,14 @@ begin
        set data = m.data || millrace.alarm_farewell_words(g.alarm, true, m.data ->> 'locale', millrace.alarm_zone((g.alarm).person, g.contact))
       from gone g where m.id = g.notice;
     -- All notices to others about this person.
-    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
-     where a.person = checkins_erase_person.person and e.alarm = a.id and m.parent = e.notice;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.notice m using millrace.alarm_event e, millrace.alarm a
-     where a.person = checkins_erase_person.person and e.alarm = a.id and m.id = e.notice;
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.notice m using millrace.watch_address d
-     where d.person = checkins_erase_person.person and m.person = d.contact and m.key like 'consent:' || d.ref || ':%';
-    get diagnostics n = row_count; gone := gone + n;
+    gone := gone + millrace.notices_drop(array(
+        select m.id from millrace.alarm a join millrace.alarm_event e on e.alarm = a.id join millrace.notice m on m.parent = e.notice
+         where a.person = checkins_erase_person.person));
+    gone := gone + millrace.notices_drop(array(
+        select e.notice from millrace.alarm a join millrace.alarm_event e on e.alarm = a.id where a.person = checkins_erase_person.person));
+    gone := gone + millrace.notices_drop(array(
+        select m.id from millrace.watch_address d join millrace.notice m on m.person = d.contact and m.key like 'consent:' || d.ref || ':%'
+         where d.person = checkins_erase_person.person));
     delete from millrace.alarm_event e using millrace.alarm a where a.person = checkins_erase_person.person and e.alarm = a.id;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.place p where p.person = checkins_erase_person.person;

@@ -24,7 +24,7 @@ begin
         millrace.warning_words(w) || jsonb_build_object('person', w.person, 'stage', 'warning', 'expires_at', w.expires_at),
         'warning:' || extract(epoch from w.expires_at) || ':' || extract(epoch from before), t, w.expires_at, true);
     if not millrace.day_take('warning', millrace.keyed_hash('person', w.person), millrace.counted('warnings')) then
-        update millrace.notice n set channels = '{push}' where n.id = the_notice and n.status = 'pending' and n.channel is null;
+        perform millrace.notice_by(the_notice, '{push}');
     end if;
     update millrace.watch x
        set state = 'warned', warned_at = t, wake_at = millrace.watch_next(x.expires_at, x.warnings, x.every, t), failures = 0, problem = null

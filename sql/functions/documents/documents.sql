@@ -328,7 +328,6 @@ language plpgsql volatile as $$
 declare
     d millrace.document;
     n bigint := 0;
-    nobody text := 'erased:' || gen_random_uuid();
 begin
     for d in select x.* from millrace.document x where x.owner = documents_erase_person.person order by x.id for no key update loop
         if d.status <> 'deleted' then
@@ -342,7 +341,5 @@ begin
     -- Where the person is its own tenant.
     update millrace.document x set tenant = null where x.tenant = millrace.personal_tenant(documents_erase_person.person) and x.status = 'deleted';
     update millrace.document_change c set tenant = null, data = c.data - 'tenant' where c.tenant = millrace.personal_tenant(documents_erase_person.person);
-    update millrace.upload u set tenant = nobody where u.tenant = millrace.personal_tenant(documents_erase_person.person);
-    update millrace.blob_grant g set tenant = nobody where g.tenant = millrace.personal_tenant(documents_erase_person.person);
     return n;
 end $$;

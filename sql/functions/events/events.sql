@@ -241,3 +241,8 @@ language sql stable as $$
     select e.id from millrace.event e
      where e.tenant = millrace.personal_tenant(events_about.person) or events_about.person in (e.subject, e.data ->> 'person', e.data ->> 'person_id', e.data ->> 'user_id')
 $$;
+
+create or replace function millrace.events_drop(the_type text, subjects text[]) returns void
+language sql volatile as $$
+    delete from millrace.event e where e.subject = any (subjects) and e.type = the_type
+$$;

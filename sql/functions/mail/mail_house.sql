@@ -3,7 +3,7 @@
 -- A mark of the last time, stored with the settings.
 create or replace function millrace.mail_mark(the_name text, the_value text) returns void
 language sql volatile as $$
-    insert into millrace.setting (name, value) values (the_name, the_value) on conflict (name) do update set value = excluded.value
+    select millrace.setting_put(the_name, the_value)
 $$;
 
 -- A job that was quarantined, cancelled or given up says nothing to its message. Who is in doubt is parked for a human; the others are
@@ -142,4 +142,9 @@ language sql stable as $$
     select case when channel = 'mail' then millrace.keyed_hash('mail', millrace.consent_mailbox(address))
                 when channel = 'push' then millrace.keyed_hash('person', contact)
                 else millrace.keyed_hash('tel', address) end
+$$;
+
+create or replace function millrace.mail_is_read_by(the_mail uuid, the_person text) returns void
+language sql volatile as $$
+    update millrace.mail m set person = the_person where m.id = the_mail
 $$;

@@ -294,13 +294,7 @@ begin
     if length(app_name_set.name) not between 1 and 100 or app_name_set.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the name is empty, too long, or has control characters', 'name', 'Give 1 to 100 characters.');
     end if;
-    if app_name_set.name is null then
-        delete from millrace.setting s where s.name = 'app_name';
-    else
-        insert into millrace.setting as s (name, value) values ('app_name', app_name_set.name)
-            on conflict on constraint setting_pkey do update set value = excluded.value where s.value <> excluded.value;
-    end if;
-    if not found then
+    if not millrace.setting_put('app_name', app_name_set.name) then
         return false;
     end if;
     perform millrace.audited('app.name', app_name_set.name, null, caller => app_name_set.caller);

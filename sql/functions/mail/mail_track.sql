@@ -204,17 +204,9 @@ begin
      where m.id = any (ids) and m.batch is null and m.status in ('scheduled', 'queued', 'sending');
     perform millrace.cancel_now(m.job) from millrace.mail m where m.id = any (ids) and m.status = 'cancelled' and m.job is not null;
     perform millrace.cancel_now(j) from unnest(jobs) j where not exists (select from millrace.mail m where m.job = j);
-    update millrace.job j set args = jsonb_build_object('message', (select m.id from millrace.mail m where m.job = j.id limit 1)), metadata = null, tags = null
-     where j.id = any (jobs) and not j.args ? 'message';
-    update millrace.job j set metadata = null, tags = null where j.id = any (jobs) and (j.metadata is not null or j.tags is not null);
-    update millrace.history h set error = 'erased' where h.id = any (jobs) and h.error is not null;
-    delete from millrace.log_line l where l.job = any (jobs);
-    delete from millrace.step s where s.job = any (jobs);
-    delete from millrace.result r where r.job = any (jobs);
-    delete from millrace.output o where o.job = any (jobs);
-    delete from millrace.published p where p.job = any (jobs);
-    delete from millrace.job_field x where x.job = any (jobs);
-    update millrace.progress p set stage = null, note = null where p.job = any (jobs) and (p.stage is not null or p.note is not null);
+    -- A job that was enqueued with the message itself keeps its id alone.
+    perform millrace.jobs_forget(jobs, (select jsonb_object_agg(j.id, jsonb_build_object('message', (select m.id from millrace.mail m where m.job = j.id limit 1)))
+                                          from millrace.job j where j.id = any (jobs) and not j.args ? 'message'));
     for one in select r.blob, r.owner from millrace.blob_reference r where r.owner = any (select 'mail:' || i from unnest(ids) i) loop
         perform millrace.blob_release(one.blob, one.owner);
     end loop;
@@ -270,8 +262,7 @@ begin
     get diagnostics hashes = row_count;
     perform millrace.hooks_must('erase_address', jsonb_build_object('address', address));
     perform millrace.mail_changed(i, 'erased') from unnest(ids) i;
-    delete from millrace.operation_kept k
-     where lower(k.rows::text) like '%' || replace(replace(replace(bare, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%';
+    perform millrace.operations_forget(bare);
     perform millrace.mail_audited('erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)), caller => mail_erase.caller);
     perform millrace.audited('mail.erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)), caller => mail_erase.caller);
     return jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs), 'events', notes, 'suppressions_hashed', hashes);

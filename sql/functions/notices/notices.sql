@@ -135,3 +135,26 @@ language sql stable parallel safe as $$
         else at end
       from (select at at time zone zone as t) w
 $$;
+
+-- What waits of these is not sent.
+create or replace function millrace.notices_stop(ids uuid[]) returns void
+language sql volatile as $$
+    update millrace.notice n set status = 'cancelled' where n.id = any (ids) and n.status = 'pending'
+$$;
+
+-- Nothing stays of these. Returns how many there were.
+create or replace function millrace.notices_drop(ids uuid[]) returns bigint
+language plpgsql volatile as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.notice n where n.id = any (ids);
+    get diagnostics gone = row_count;
+    return gone;
+end $$;
+
+-- One that waits is sent by these channels alone.
+create or replace function millrace.notice_by(the_notice uuid, the_channels text[]) returns void
+language sql volatile as $$
+    update millrace.notice n set channels = the_channels where n.id = the_notice and n.status = 'pending' and n.channel is null
+$$;

@@ -200,7 +200,7 @@ begin
             the_mail := millrace.mail_put('mail.send', jsonb_build_object('recipients', jsonb_build_array(one.address), 'subject', m.subject, 'body_text', m.body,
                 'expires_at', case when one.expires_at > t then one.expires_at end, 'priority', case when one.alarm then 'urgent' else 'normal' end,
                 'purpose', case when one.alarm then 'alarm' else 'transactional' end, 'on_unknown', case when one.alarm then 'again' else 'park' end), null, null, caller => current_user);
-            update millrace.mail y set person = one.person where y.id = the_mail;
+            perform millrace.mail_is_read_by(the_mail, one.person);
             update millrace.notice n
                set status = 'accepted', accepted_at = t, provider = 'mail', mail = the_mail, reply = the_mail::text, holder = null, wait_until = null, error = null, error_class = null
              where n.id = one.id;

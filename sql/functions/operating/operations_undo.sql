@@ -447,3 +447,10 @@ begin
     end loop;
     return ids[cardinality(ids)];
 end $$;
+
+-- What operations have kept to be undone, and this is said in, is kept no more.
+create or replace function millrace.operations_forget(words text) returns void
+language sql volatile as $$
+    delete from millrace.operation_kept k
+     where lower(k.rows::text) like '%' || replace(replace(replace(words, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_') || '%'
+$$;

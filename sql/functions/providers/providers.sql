@@ -324,3 +324,10 @@ returns table (error_class text, severity text, retry text, authentication_error
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select * from millrace.error_classes
 $$;
+
+-- A provider that is called no more.
+create or replace function millrace.provider_forget(the_provider text) returns void
+language sql volatile as $$
+    delete from millrace.provider_circuit c where c.provider = the_provider;
+    delete from millrace.provider_pace p where p.provider = the_provider;
+$$;

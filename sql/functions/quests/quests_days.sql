@@ -25,9 +25,9 @@ begin
         if the_day < f.today then
             perform millrace.quest_refold(f.family);
         end if;
-        update millrace.notice n set status = 'cancelled'
-          from millrace.family_member m
-         where m.family = f.family and n.person = m.person and n.key = 'streak_at_risk:' || the_day and n.status = 'pending';
+        perform millrace.notices_stop(array(
+            select n.id from millrace.family_member m join millrace.notice n on n.person = m.person and n.key = 'streak_at_risk:' || the_day and n.status = 'pending'
+             where m.family = f.family));
     end if;
     perform millrace.notice_cancel(the_person, 'quest_available:' || the_day);
     return millrace.points_book(the_person, 'quest:' || f.family || ':' || the_day, rules.quest, 'quest', the_day);

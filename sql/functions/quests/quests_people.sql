@@ -12,9 +12,10 @@ end $$;
 create or replace function millrace.quest_member_left() returns trigger
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
-    update millrace.notice n set status = 'cancelled'
-     where n.person = new.person and n.status = 'pending'
-       and n.kind in ('daily_reminder', 'quest_available', 'streak_at_risk', 'quest_summary', 'mood_buffer');
+    perform millrace.notices_stop(array(
+        select n.id from millrace.notice n
+         where n.person = new.person and n.status = 'pending'
+           and n.kind in ('daily_reminder', 'quest_available', 'streak_at_risk', 'quest_summary', 'mood_buffer')));
     return null;
 end $$;
 

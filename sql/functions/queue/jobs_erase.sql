@@ -29,3 +29,19 @@ begin
     update millrace.queue q set tenant = nobody where q.id = any (lines) and not exists (select from millrace.job j where j.queue = q.id and j.tenant = millrace.personal_tenant(jobs_erase_person.person));
     return cardinality(ids);
 end $$;
+
+-- Nothing stays of what these jobs said. kept: the arguments that some of them have from now on, by their ids; the others keep theirs.
+create or replace function millrace.jobs_forget(jobs bigint[], kept jsonb) returns void
+language plpgsql volatile as $$
+begin
+    update millrace.job j set args = coalesce(kept -> j.id::text, j.args), metadata = null, tags = null
+     where j.id = any (jobs) and (kept ? j.id::text or j.metadata is not null or j.tags is not null);
+    update millrace.history h set error = 'erased' where h.id = any (jobs) and h.error is not null;
+    delete from millrace.log_line l where l.job = any (jobs);
+    delete from millrace.step s where s.job = any (jobs);
+    delete from millrace.result r where r.job = any (jobs);
+    delete from millrace.output o where o.job = any (jobs);
+    delete from millrace.published p where p.job = any (jobs);
+    delete from millrace.job_field x where x.job = any (jobs);
+    update millrace.progress p set stage = null, note = null where p.job = any (jobs) and (p.stage is not null or p.note is not null);
+end $$;

@@ -94,3 +94,34 @@ create or replace view millrace.quotas as
 select q.tenant, q.name, q.allowed as "limit", case when q.since < p.since then 0 else ceil(q.used)::bigint end as used,
        ((p.since at time zone 'UTC') + ('1 ' || q.period)::interval) at time zone 'UTC' as reset_date
   from millrace.quota q cross join lateral (select date_trunc(q.period, millrace.now() at time zone 'UTC') at time zone 'UTC' as since) p;
+
+-- Sets the quotas of an account where no admin has; who has used most of a new one is told at once.
+create or replace function millrace.quota_of_plan(the_tenant text, quotas jsonb, the_period text) returns void
+language plpgsql volatile as $$
+declare
+    one text;
+begin
+    foreach one in array millrace.quota_names() loop
+        insert into millrace.quota as q (tenant, name, allowed, period, since, used, warned)
+        select the_tenant, one, (quotas ->> one)::bigint, the_period, millrace.quota_since(the_period), 0, 0
+         where quotas ->> one is not null or exists (select from millrace.quota x where x.tenant = the_tenant and x.name = one)
+            on conflict on constraint quota_pkey do update
+           set allowed = excluded.allowed, period = excluded.period, warned = 0,
+               since = case when q.period = excluded.period then q.since else excluded.since end
+         where not q.by_hand and (q.allowed, q.period) is distinct from (excluded.allowed, excluded.period);
+        if found then
+            perform millrace.quota_use(the_tenant, one, 0, false);
+        end if;
+    end loop;
+end $$;
+
+-- How many quotas a tenant had that is no more.
+create or replace function millrace.quotas_drop(the_tenant text) returns bigint
+language plpgsql volatile as $$
+declare
+    gone bigint;
+begin
+    delete from millrace.quota q where q.tenant = the_tenant;
+    get diagnostics gone = row_count;
+    return gone;
+end $$;

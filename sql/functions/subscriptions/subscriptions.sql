@@ -352,8 +352,8 @@ begin
     insert into millrace.subscription_erased (ref, at)
     select millrace.keyed_hash('subscription', s.store || ':' || s.ref), millrace.now()
       from millrace.subscription s where s.account = millrace.personal_tenant(subscriptions_erase_person.person) on conflict do nothing;
-    delete from millrace.event e using millrace.subscription s
-     where s.account = millrace.personal_tenant(subscriptions_erase_person.person) and e.subject = s.id::text and e.type = 'com.classnotes.subscription.changed';
+    perform millrace.events_drop('com.classnotes.subscription.changed',
+        array(select s.id::text from millrace.subscription s where s.account = millrace.personal_tenant(subscriptions_erase_person.person)));
     delete from millrace.subscription s where s.account = millrace.personal_tenant(subscriptions_erase_person.person);
     get diagnostics gone = row_count;
     update millrace.subscription_event e set facts = e.facts - 'person'
@@ -361,9 +361,7 @@ begin
     update millrace.subscription s set person = null, notice_key = null where s.person = subscriptions_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.subscription_account a where a.account = millrace.personal_tenant(subscriptions_erase_person.person);
-    delete from millrace.quota q where q.tenant = millrace.personal_tenant(subscriptions_erase_person.person);
-    get diagnostics n = row_count;
-    return gone + n;
+    return gone + millrace.quotas_drop(millrace.personal_tenant(subscriptions_erase_person.person));
 end $$;
 
 -- What collectors of metrics read of this room: see measure_rooms.

@@ -228,26 +228,6 @@ begin
     perform millrace.quota_of_plan(the_account, coalesce(p.quotas, '{}'), coalesce(p.period, 'month'));
 end $$;
 
--- Sets the quotas of an account where no admin has; who has used most of a new one is told at once.
-create or replace function millrace.quota_of_plan(the_tenant text, quotas jsonb, the_period text) returns void
-language plpgsql volatile as $$
-declare
-    one text;
-begin
-    foreach one in array millrace.quota_names() loop
-        insert into millrace.quota as q (tenant, name, allowed, period, since, used, warned)
-        select the_tenant, one, (quotas ->> one)::bigint, the_period, millrace.quota_since(the_period), 0, 0
-         where quotas ->> one is not null or exists (select from millrace.quota x where x.tenant = the_tenant and x.name = one)
-            on conflict on constraint quota_pkey do update
-           set allowed = excluded.allowed, period = excluded.period, warned = 0,
-               since = case when q.period = excluded.period then q.since else excluded.since end
-         where not q.by_hand and (q.allowed, q.period) is distinct from (excluded.allowed, excluded.period);
-        if found then
-            perform millrace.quota_use(the_tenant, one, 0, false);
-        end if;
-    end loop;
-end $$;
-
 -- Who has no bound by hand any more has that of its plan.
 create or replace function millrace.subscription_quota_said(about jsonb) returns bigint
 language plpgsql volatile as $$

@@ -111,8 +111,7 @@ begin
     if not found then
         return false;
     end if;
-    delete from millrace.provider_circuit c where c.provider = 'webhook:' || webhook_remove.id;
-    delete from millrace.provider_pace p where p.provider = 'webhook:' || webhook_remove.id;
+    perform millrace.provider_forget('webhook:' || webhook_remove.id);
     perform millrace.audited('webhook.remove', webhook_remove.id::text, null, caller => webhook_remove.caller);
     return true;
 end $$;
