@@ -67,7 +67,8 @@ import Testing
             "001_first.sql:1 the table setting uses millrace.mail: mail stands above base",
             "the table lost has no room", "names the table gone, which no migration makes",
             "chat needs mail, which does not stand above it", "base, chat, mail call each other in a cycle",
-            "the room extra is not in sql/rooms.md", "“base nothing uses mail mail” is not needed any more",
+            "chat_hooks.sql registers mail_now for chat", "the room extra is not in sql/rooms.md",
+            "“base nothing uses mail mail” is not needed any more",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
         // What is allowed, what is listed, and what a comment or a sentence says.
@@ -129,6 +130,13 @@ import Testing
             create or replace function millrace.chat_old() returns int language sql as $$ select 1 $$;
 
             """, "sql/functions/chat/chat.sql")
+        try write(
+            """
+            do $$ begin
+                perform millrace.hooks_are('chat', '[{"event": "expire", "function": "mail_now", "position": 1}]');
+            end $$;
+
+            """, "sql/functions/chat/chat_hooks.sql")
         try write("", "sql/functions/extra/extra.sql")
     }
 }
