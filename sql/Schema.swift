@@ -88,7 +88,7 @@ package enum Schema {
         Script(name: "079_clocks_of_workers", bytes: Embedded._079_clocks_of_workers),
         Script(name: "080_answers_without_reasons", bytes: Embedded._080_answers_without_reasons),
         Script(name: "081_one_row_for_a_thread", bytes: Embedded._081_one_row_for_a_thread),
-        Script(name: "083_hooks", bytes: Embedded._083_hooks),
+        Script(name: "082_hooks", bytes: Embedded._082_hooks),
     ]
 
     /// In the order in which they build on each other; `clock` gives way to `test_clock` where that was asked for.
@@ -251,6 +251,8 @@ package enum Schema {
         Script(name: "why_queue", bytes: Embedded.why_queue),
         Script(name: "retention", bytes: Embedded.retention),
         Script(name: "maintenance", bytes: Embedded.maintenance),
+        Script(name: "operating_why", bytes: Embedded.operating_why),
+        Script(name: "operating_hooks", bytes: Embedded.operating_hooks),
         Script(name: "queue_hooks", bytes: Embedded.queue_hooks),
         Script(name: "blobs_hooks", bytes: Embedded.blobs_hooks),
         Script(name: "events_hooks", bytes: Embedded.events_hooks),

@@ -13,6 +13,8 @@
 --   why_queue  (about jsonb)          as why; {}: it is mine, and nothing waits      why_queue, with {"queue"}
 --   why_later  (about jsonb)          as why                                         why, with {"job", "kind", "staff"}
 --   why_ended  (about jsonb)          as why                                         why, with {"job", "kind", "staff", "depth"}
+--   why_failed (about jsonb)          as why, what its failures have in common       why, with {"job", "kind", "error", "said"}
+--   why_running (about jsonb)         {"trouble", "crashes"} of a run                why, with {"job"}
 --
 -- null: the hook has nothing to say, and the next is asked. These belong to what the caller does; where one fails, nothing of it is done:
 --

@@ -6,6 +6,7 @@ begin
         {"event": "why_queue", "function": "mail_why_queue", "position": 10},
         {"event": "why_later", "function": "mail_why_later", "position": 10},
         {"event": "why_ended", "function": "mail_why_ended", "position": 10},
+        {"event": "why_failed", "function": "mail_why_failed", "position": 10},
         {"event": "served", "function": "mail_served", "position": 10},
         {"event": "measure", "function": "mail_measures", "position": 10}
     ]');

@@ -73,6 +73,43 @@ begin
     return case when m is not null then millrace.why_parked(m, 1) end;
 end $$;
 
+-- A live version of a mail template that what was handed in does not fit; null: the error is another. What a version requires is checked when a
+-- message is handed in, so such a version was published later, and the one before it fits.
+create or replace function millrace.why_template(the_job bigint, error text) returns jsonb
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+    the_name text := (regexp_match(left(error, 500), '^template ([A-Za-z0-9_.-]+): '))[1];
+    wanted text;
+    live record;
+    earlier int;
+    use text;
+    -- A message that has failed does not come back.
+    again text := case when exists (select from millrace.mail m where m.id = millrace.why_message(the_job) and m.status = 'failed')
+                       then 'hand the message in again, under a new id' else format('millrace jobs retry %s', the_job) end;
+begin
+    if the_name is null then
+        return null;
+    end if;
+    wanted := (select coalesce(m.locale, 'en') from millrace.mail m where m.id = millrace.why_message(the_job));
+    select l.locale, l.version into live from millrace.template_live l where l.name = the_name
+     order by l.locale = wanted desc, l.locale = split_part(wanted, '-', 1) desc, l.locale = 'en' desc, l.locale limit 1;
+    earlier := (select max(v.version) from millrace.template_version v where v.name = the_name and v.locale = live.locale and v.version < live.version);
+    if earlier is null and exists (select from millrace.template_built_in() b where b.name = the_name and b.locale = live.locale) then
+        earlier := 0;
+    end if;
+    use := case when earlier is null then format('millrace templates show %s', millrace.why_word(the_name))
+                else format('millrace templates use %s %s%s', millrace.why_word(the_name), earlier, case when live.locale <> 'en' then ' --locale ' || millrace.why_word(live.locale) else '' end) end;
+    return millrace.why_put('template', format('its mail template cannot be rendered: %s', millrace.error_gist(error)),
+        case when earlier is null then format('publish a version that fits; then %s', again) else format('go back to the version before with %s; then %s', use, again) end,
+        jsonb_build_object('template', the_name, 'locale', live.locale, 'version', live.version), use,
+        array[format('template %s is live in %s as version %s', the_name, coalesce(live.locale, '?'), coalesce(live.version::text, 'none')), millrace.error_gist(error)]);
+end $$;
+
+create or replace function millrace.mail_why_failed(about jsonb) returns jsonb
+language sql volatile as $$
+    select case when about ->> 'kind' like 'mail.%' then millrace.why_template((about ->> 'job')::bigint, about ->> 'error') end
+$$;
+
 -- Whether something waits here, and who serves it: see rooms.
 create or replace function millrace.mail_served()
 returns table (room text, waiting bigint, oldest_s float8, servers int, unsure int, how text[], used boolean)

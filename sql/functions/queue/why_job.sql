@@ -77,62 +77,6 @@ begin
         array[format('its last run ended with: %s', millrace.error_gist(error)), format('key %s is missing in MILLRACE_ENCRYPTION_KEY of the worker, or is another key of that name', key)]);
 end $$;
 
--- A live version of a mail template that what was handed in does not fit; null: the error is another. What a version requires is checked when a
--- message is handed in, so such a version was published later, and the one before it fits.
-create or replace function millrace.why_template(the_job bigint, error text) returns jsonb
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
-declare
-    the_name text := (regexp_match(left(error, 500), '^template ([A-Za-z0-9_.-]+): '))[1];
-    wanted text;
-    live record;
-    earlier int;
-    use text;
-    -- A message that has failed does not come back.
-    again text := case when exists (select from millrace.mail m where m.id = millrace.why_message(the_job) and m.status = 'failed')
-                       then 'hand the message in again, under a new id' else format('millrace jobs retry %s', the_job) end;
-begin
-    if the_name is null then
-        return null;
-    end if;
-    wanted := (select coalesce(m.locale, 'en') from millrace.mail m where m.id = millrace.why_message(the_job));
-    select l.locale, l.version into live from millrace.template_live l where l.name = the_name
-     order by l.locale = wanted desc, l.locale = split_part(wanted, '-', 1) desc, l.locale = 'en' desc, l.locale limit 1;
-    earlier := (select max(v.version) from millrace.template_version v where v.name = the_name and v.locale = live.locale and v.version < live.version);
-    if earlier is null and exists (select from millrace.template_built_in() b where b.name = the_name and b.locale = live.locale) then
-        earlier := 0;
-    end if;
-    use := case when earlier is null then format('millrace templates show %s', millrace.why_word(the_name))
-                else format('millrace templates use %s %s%s', millrace.why_word(the_name), earlier, case when live.locale <> 'en' then ' --locale ' || millrace.why_word(live.locale) else '' end) end;
-    return millrace.why_put('template', format('its mail template cannot be rendered: %s', millrace.error_gist(error)),
-        case when earlier is null then format('publish a version that fits; then %s', again) else format('go back to the version before with %s; then %s', use, again) end,
-        jsonb_build_object('template', the_name, 'locale', live.locale, 'version', live.version), use,
-        array[format('template %s is live in %s as version %s', the_name, coalesce(live.locale, '?'), coalesce(live.version::text, 'none')), millrace.error_gist(error)]);
-end $$;
-
--- The newest build, where it fails at this kind in this queue and earlier builds did not; null: it does not. As `status` has it.
-create or replace function millrace.why_build_fails(the_job bigint, said text) returns jsonb
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
-declare
-    x record;
-    command text;
-begin
-    select o.build, o.runs, o.failed into x
-      from millrace.job j join millrace.queue q on q.id = j.queue join millrace.kind k on k.id = j.kind
-     cross join lateral millrace.troubles(50, 1000) o
-     where j.id = the_job and o.trouble = 'build' and o.queue = q.name and coalesce(o.kind, k.name) = k.name
-     order by o.kind nulls last limit 1;
-    if not found then
-        return null;
-    end if;
-    command := case when exists (select from millrace.build b where b.name = millrace.build_of(x.build) and (b.percent is not null
-                                     or b.promoted_at > (select min(o.promoted_at) from millrace.build o where o.kinds && b.kinds)))
-                    then 'millrace versions rollback' else 'millrace versions compare' end;
-    return millrace.why_put('build_fails', format('the newest build, %s, fails where earlier builds did not: %s of its %s runs here failed; %s', x.build, x.failed, x.runs, said),
-        case when command = 'millrace versions rollback' then command else 'start the workers of the earlier build again, and stop those of this one' end,
-        jsonb_build_object('build', x.build), command,
-        array[said, format('%s of %s runs on the newest build, %s, failed, and earlier builds did not fail', x.failed, x.runs, x.build)]);
-end $$;
-
 -- Who was asked for an answer, and what comes if nobody gives one.
 create or replace function millrace.why_asked(the_approval uuid) returns text
 language sql stable as $$
@@ -187,7 +131,7 @@ begin
         end if;
     end if;
     if attempts > 0 then
-        said := millrace.why_build_fails(the_job, format('attempt %s is due in %s', attempts + 1, wait));
+        said := millrace.hooks_ask('why_failed', jsonb_build_object('job', the_job, 'kind', kind_name, 'said', format('attempt %s is due in %s', attempts + 1, wait)));
         if said is not null then
             return said || jsonb_build_object('due', due, 'attempt', attempts + 1);
         end if;
@@ -241,14 +185,14 @@ begin
     elsif w.stuck > 0 and w.stuck >= w.running then
         return millrace.why_put('worker_stuck', format('all %s runs of %s ignore their cancellation', w.stuck, who), millrace.why_restart(w.host, w.pid, the_staff),
             more || jsonb_build_object('stuck', w.stuck), case when the_staff then format('kill %s', w.pid) else 'millrace workers list' end);
-    elsif w.stuck > 0 and exists (select from millrace.run_troubles(50) x where x.trouble = 'stuck' and x.job = the_job) then
+    elsif w.stuck > 0 and millrace.hooks_ask('why_running', jsonb_build_object('job', the_job)) ->> 'trouble' = 'stuck' then
         return millrace.why_put('worker_stuck', format('%s has %s that %s, and this run is one of its longest', who, millrace.why_count(w.stuck, 'handler'),
                 case w.stuck when 1 then 'ignores its cancellation' else 'ignore their cancellation' end),
             millrace.why_restart(w.host, w.pid, the_staff), more || jsonb_build_object('stuck', w.stuck),
             case when the_staff then format('kill %s', w.pid) else 'millrace workers list' end);
     end if;
-    return (select millrace.why_crashed(the_job, x.crashes, millrace.why_put('next', 'it runs again'))
-              from millrace.run_troubles(50) x where x.trouble = 'crashes' and x.job = the_job limit 1);
+    return (select millrace.why_crashed(the_job, (x ->> 'crashes')::int, millrace.why_put('next', 'it runs again'))
+              from millrace.hooks_ask('why_running', jsonb_build_object('job', the_job)) x where x ->> 'trouble' = 'crashes');
 end $$;
 
 -- What became of a job that has ended, other than success; and of a mail or a document whose jobs have ended and which has not.
@@ -276,8 +220,8 @@ begin
                 format('correct its handler, then %s', again), jsonb_build_object('crashes', run.crashes, 'finished', run.finished), show,
                 array[format('workers died %s times while they held it', run.crashes), 'it ran alone at the last of them, so it is to blame', millrace.error_gist(run.error)]);
         end if;
-        said := coalesce(millrace.why_template(the_job, run.error),
-            millrace.why_build_fails(the_job, format('it died at attempt %s: %s', run.attempt, millrace.error_gist(run.error))));
+        said := millrace.hooks_ask('why_failed', jsonb_build_object('job', the_job, 'kind', kind_name, 'error', run.error,
+            'said', format('it died at attempt %s: %s', run.attempt, millrace.error_gist(run.error))));
         if said is not null then
             return said || jsonb_build_object('attempt', run.attempt, 'finished', run.finished);
         end if;

@@ -29,6 +29,7 @@ extension Alarm {
         case .failingBuild: "millrace versions compare"
         case .retries: "millrace jobs list --state scheduled"
         case .mailFiles: "millrace config"
+        case .failingHook: "millrace status"
         }
     }
 }
