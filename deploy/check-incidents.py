@@ -472,8 +472,14 @@ class Connections(Fault):
         one = socket.create_connection(("127.0.0.1", world.server.port))
         words = f"user\0hog\0database\0{world.database}\0application_name\0nightly-report\0\0".encode()
         one.sendall(struct.pack("!ii", len(words) + 8, 196608) + words)
-        if one.recv(1) == b"R":
-            return one
+        # The slots that are reserved are refused only after the password.
+        answer = one.makefile("rb")
+        while head := answer.read(5):
+            if head[:1] == b"Z":
+                return one
+            if head[:1] == b"E":
+                break
+            answer.read(struct.unpack("!i", head[1:])[0] - 4)
         one.close()
         return None
 
