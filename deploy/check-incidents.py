@@ -274,9 +274,9 @@ class Poison(Fault):
         self.job = world.enqueue("practice.crash")
         self.about = [self.job]
         self.command = rf"millrace jobs (show|cancel) {self.job}\b"
-        # By the rule of status; a job that ended one worker and runs again is not blamed yet.
-        until("it is known to have ended workers", lambda: world.sql(
-            "select count(*) from millrace.run_troubles() where trouble = 'crashes'") != "0"
+        # A job that was there at one worker's end and runs again may be a bystander, and is not blamed.
+        until("it is known to have ended two workers", lambda: world.sql(
+            "select count(*) from millrace.run_troubles() where crashes > 1") != "0"
             or world.state(self.job) == "dead", 180)
 
     def mend(self, world, command):
