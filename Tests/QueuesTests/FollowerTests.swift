@@ -143,6 +143,36 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 3])
+    func `a job of a run, deleted while that ran and brought back afterwards, goes the way of all that it made`(
+        outcome: Int
+    ) async throws {
+        try await withConnection { connection in
+            try await connection.openSession()
+            let parent = try await connection.enqueue()
+            try await connection.claim()
+            let made = try await connection.int(
+                "select first from millrace.spawn('1-9-\(parent)', 'test', array['{}'])")
+            let deletion = try await connection.start("delete", "{\"ids\": [\(made)]}")
+            func step() async throws {
+                while try await connection.value("select operation from millrace.operation_step()") != nil {}
+            }
+            try await step()
+            try await connection.finish(
+                [.init(id: parent, outcome: outcome, error: outcome == 3 ? "because" : nil)], complete: [9: 1])
+            try await connection.settleFlows()
+            try await connection.run("select millrace.operation_undo(\(deletion))")
+            try await step()
+            #expect(try await connection.state(made) == "blocked")
+            try await connection.settleFlows()
+            if outcome == 1 {
+                #expect(try await connection.state(made) == "ready")
+            } else {
+                #expect(try await connection.int("select count(*) from millrace.job where id = \(made)") == 0)
+            }
+        }
+    }
+
     @Test func `jobs that earlier versions have forgotten are found by the migration`() async throws {
         try await withConnection { connection in
             let first = try await connection.enqueue()

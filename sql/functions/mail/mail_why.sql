@@ -107,7 +107,7 @@ end $$;
 
 create or replace function millrace.mail_why_failed(about jsonb) returns jsonb
 language sql volatile as $$
-    select case when about ->> 'kind' like 'mail.%' then millrace.why_template((about ->> 'job')::bigint, about ->> 'error') end
+    select millrace.why_template((about ->> 'job')::bigint, about ->> 'error')
 $$;
 
 -- Whether something waits here, and who serves it: see rooms.

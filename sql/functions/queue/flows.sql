@@ -530,7 +530,7 @@ declare
 begin
     foreach one in array fresh loop
         sure := true;
-        for pred in select e.pred from millrace.edge e where e.succ = one and e.outcome is null and e.number is null loop
+        for pred in select e.pred, e.session, e.number from millrace.edge e where e.succ = one and e.outcome is null loop
             ended := null;
             perform from millrace.lease l
              where l.lo <= pred.pred and l.hi >= pred.pred and pred.pred = any (l.ids) for update skip locked;
@@ -539,6 +539,18 @@ begin
                     sure := false;                        -- somebody ends a run of it at this moment
                     continue;
                 end if;
+            end if;
+            if pred.number is not null then
+                -- It came back to a place in the line of the run that made it, which may be over: then what that end makes of it is done now.
+                insert into millrace.ending (pred, outcome, session, number)
+                select h.id, h.outcome, h.session, h.number from millrace.history h
+                 where h.id = pred.pred and (h.outcome in (1, 2, 3) or (h.session = pred.session and h.number = pred.number))
+                   and not exists (select from millrace.ending n where n.pred = pred.pred)
+                 order by h.outcome in (1, 2, 3) desc limit 1;
+                if not found and not exists (select from millrace.job j where j.id = pred.pred) and not exists (select from millrace.ending n where n.pred = pred.pred) then
+                    insert into millrace.ending (pred, outcome) values (pred.pred, 2);
+                end if;
+                continue;
             end if;
             select h.outcome into ended from millrace.history h where h.id = pred.pred and h.outcome in (1, 2, 3) limit 1;
             if found then
