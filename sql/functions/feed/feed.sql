@@ -1,4 +1,4 @@
--- The feed: what concerns a person, in the order in which the transactions came to be seen. Triggers write it (feed_rows.sql and feed_family.sql).
+-- The feed: what concerns a person, in the order in which the transactions came to be seen. Triggers of the rooms write it: gateway/feed_rows.sql, feed_family.sql and feed_chat.sql.
 
 create or replace function millrace.feed_topics() returns text[]
 language sql immutable parallel safe as $$
@@ -35,7 +35,7 @@ begin
     end if;
 end $$;
 
--- The places of what has no number yet, of at most one more than `most` transactions' rows: what the numbering before could not see, found by the
+-- The places of what has no number yet; if there are more than `most`, of more than that, and not of all: what the numbering before could not see, found by the
 -- transactions that wrote it, and what has become due since then. What is numbered is not walked over, even while an old transaction keeps its
 -- dead rows: so the cost is that of the new rows.
 create or replace function millrace.feed_fresh(most int, t timestamptz) returns setof bigint

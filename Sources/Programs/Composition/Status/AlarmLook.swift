@@ -7,7 +7,7 @@ extension Alarm {
         case .condition: "millrace status"
         case .unknownState, .notWritable, .workerClock, .strayHistory, .testClock, .gatewaySilent: "millrace doctor"
         case .noWorker: "systemctl start millrace"
-        case .noPartitions: "millrace migrate"
+        case .noPartitions, .failingHook: "millrace migrate"
         case .fewConnections: PostgresError.lookAtConnections
         case .lateQueue, .pausedQueue: "millrace queues list"
         case .deadJobs: "millrace failures list --sort dead"
@@ -29,7 +29,6 @@ extension Alarm {
         case .failingBuild: "millrace versions compare"
         case .retries: "millrace jobs list --state scheduled"
         case .mailFiles: "millrace config"
-        case .failingHook: "millrace status"
         }
     }
 }

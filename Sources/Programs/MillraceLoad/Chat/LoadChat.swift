@@ -54,16 +54,7 @@ private struct ChatScenario: Sendable {
 
     func run() async throws -> ExitCode {
         guard streams <= 14_000 else { throw Failure("\(streams) members are more than the 14000 streams of one run") }
-        let world = try StreamWorld(invocation, hasProxy: false)
-        do {
-            try await world.open()
-            let code = try await measure(world)
-            await world.close()
-            return code
-        } catch {
-            await world.close()
-            throw error
-        }
+        return try await StreamWorld.with(invocation, hasProxy: false, measure)
     }
 
     private func measure(_ world: StreamWorld) async throws -> ExitCode {

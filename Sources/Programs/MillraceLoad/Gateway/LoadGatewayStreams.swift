@@ -57,16 +57,7 @@ private struct GatewayStreamsScenario: Sendable {
         if hasFaults, StreamWorld.nginx == nil {
             invocation.console.note("nginx is not installed: no proxy stands between, and none is reloaded")
         }
-        let world = try StreamWorld(invocation, hasProxy: hasFaults && StreamWorld.nginx != nil)
-        do {
-            try await world.open()
-            let code = try await measure(world)
-            await world.close()
-            return code
-        } catch {
-            await world.close()
-            throw error
-        }
+        return try await StreamWorld.with(invocation, hasProxy: hasFaults && StreamWorld.nginx != nil, measure)
     }
 
     private func measure(_ world: StreamWorld) async throws -> ExitCode {

@@ -33,6 +33,22 @@ final class StreamWorld: Sendable {
         port = hasProxy ? try Loopback.freePort() : gatewayPort
     }
 
+    /// Opens a world for `body`, and removes it whatever comes of that.
+    static func with(
+        _ invocation: Invocation, hasProxy: Bool, _ body: (StreamWorld) async throws -> ExitCode
+    ) async throws -> ExitCode {
+        let world = try StreamWorld(invocation, hasProxy: hasProxy)
+        do {
+            try await world.open()
+            let code = try await body(world)
+            await world.close()
+            return code
+        } catch {
+            await world.close()
+            throw error
+        }
+    }
+
     var options: ConnectionOptions { ConnectionOptions(location: cluster.url(), applicationName: "load") }
 
     /// The same command, in this world's database.
