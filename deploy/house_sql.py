@@ -1,6 +1,6 @@
 """Reads who calls whom in sql/, for deploy/check-house: the rooms, their order and their tables stand in sql/rooms.md.
 
-A room is a folder of sql/functions. It may call and read the rooms that it names as its needs, which stand above it in that page's
+A room is a folder of sql with its functions; the rooms of the core are the folders of sql/core. It may call and read the rooms that it names as its needs, which stand above it in that page's
 table, and it writes its own tables only. What still breaks this is listed in sql/rooms-upward.txt. A line there that is not needed any
 more fails the check, so the list gets shorter with each edge that is cut.
 """
@@ -96,14 +96,20 @@ class Rooms:
         return one == other or (one in self.core and other in self.core)
 
 
+def function_files(root):
+    """The scripts that every migrate applies, room by room."""
+    sql = pathlib.Path(root) / "sql"
+    return sorted([*sql.glob("core/*/*.sql"), *sql.glob("*/functions/*.sql")])
+
+
 class Graph:
     def __init__(self, root):
         self.root = pathlib.Path(root)
         self.rooms = Rooms((self.root / "sql/rooms.md").read_text())
         self.made, self.found, self.broken = {}, [], []
         read, made_here, hooks = [], [], []
-        for path in sorted((self.root / "sql/functions").glob("*/*.sql")):
-            room = path.parent.name
+        for path in function_files(self.root):
+            room = path.parent.parent.name if path.parent.name == "functions" else path.parent.name
             if room not in self.rooms.order:
                 self.broken.append(f"the room {room} is not in sql/rooms.md")
                 continue

@@ -25,7 +25,7 @@ struct Event {
     var isFault: Bool
 }
 
-/// The protocol of claim, finish, rescue and resume, as functions/queue/*.sql and Workers have it, with their transactions as steps.
+/// The protocol of claim, finish, rescue and resume, as sql/core/queue/*.sql and Workers have it, with their transactions as steps.
 struct Model {
     let scope: Scope
     let broken: Broken

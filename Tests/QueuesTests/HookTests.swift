@@ -3,7 +3,7 @@ import Queues
 import TestSupport
 import Testing
 
-/// What the core calls of the rooms: `millrace.hook`, as sql/functions/base/hooks.sql explains it.
+/// What the core calls of the rooms: `millrace.hook`, as sql/core/base/hooks.sql explains it.
 @Suite struct HookTests {
     private static let troubles = """
         select concat_ws(' ', event, room, function, times, sentence) from millrace.hook_troubles()

@@ -105,19 +105,17 @@ import Testing
 
     @Test func `what is embedded is what the folder holds, in its order`() throws {
         let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
-        /// Path below the folder by name; functions stand in a folder for each room.
-        func files(_ folder: String) throws -> [String: String] {
-            let paths = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/sql/\(folder)")
-            return Dictionary(
-                uniqueKeysWithValues: paths.filter { $0.hasSuffix(".sql") }.map { path in
-                    (String(path.split(separator: "/").last?.dropLast(4) ?? ""), "\(root)/sql/\(folder)/\(path)")
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/sql").filter { $0.hasSuffix(".sql") }
+        /// Paths of migrations, or of functions, by name.
+        func files(ofMigrations: Bool) -> [String: String] {
+            Dictionary(
+                uniqueKeysWithValues: paths.filter { $0.hasPrefix("migrations/") == ofMigrations }.map { path in
+                    (String(path.split(separator: "/").last?.dropLast(4) ?? ""), "\(root)/sql/\(path)")
                 })
         }
-        #expect(Schema.migrations.map(\.name) == (try files("migrations").keys.sorted()))
-        for (folder, scripts) in [
-            ("migrations", Schema.migrations), ("functions", Schema.functions + [Schema.testClock]),
-        ] {
-            let files = try files(folder)
+        #expect(Schema.migrations.map(\.name) == files(ofMigrations: true).keys.sorted())
+        for (ofMigrations, scripts) in [(true, Schema.migrations), (false, Schema.functions + [Schema.testClock])] {
+            let files = files(ofMigrations: ofMigrations)
             #expect(scripts.map(\.name).sorted() == files.keys.sorted())
             for script in scripts {
                 let text = files[script.name].flatMap { FileManager.default.contents(atPath: $0) }

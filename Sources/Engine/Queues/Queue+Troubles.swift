@@ -78,7 +78,7 @@ package struct LaneRow: Sendable, Equatable {
     }
 }
 
-/// A function of a room that the core calls, and that failed the last time: see sql/functions/base/hooks.sql.
+/// A function of a room that the core calls, and that failed the last time: see sql/core/base/hooks.sql.
 package struct HookTrouble: Sendable, Equatable {
     package var event: String
     package var room: String

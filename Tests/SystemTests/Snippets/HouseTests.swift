@@ -115,7 +115,7 @@ import Testing
             end $$;
             create or replace function millrace.now() returns int language sql as $$ select 1 from millrace.setting $$;
 
-            """, "sql/functions/base/clock.sql")
+            """, "sql/core/base/clock.sql")
         try write(
             """
             create or replace function millrace.mail_now() returns int language sql as $$
@@ -123,20 +123,20 @@ import Testing
                 select millrace.chat_now() + millrace.chat_old()
             $$;
 
-            """, "sql/functions/mail/mail.sql")
+            """, "sql/mail/functions/mail.sql")
         try write(
             """
             create or replace function millrace.chat_now() returns int language sql as $$ select millrace.mail_now() $$;
             create or replace function millrace.chat_old() returns int language sql as $$ select 1 $$;
 
-            """, "sql/functions/chat/chat.sql")
+            """, "sql/chat/functions/chat.sql")
         try write(
             """
             do $$ begin
                 perform millrace.hooks_are('chat', '[{"event": "expire", "function": "mail_now", "position": 1}]');
             end $$;
 
-            """, "sql/functions/chat/chat_hooks.sql")
-        try write("", "sql/functions/extra/extra.sql")
+            """, "sql/chat/functions/chat_hooks.sql")
+        try write("", "sql/extra/functions/extra.sql")
     }
 }
