@@ -67,12 +67,11 @@ let package = Package(
         .executableTarget(name: "EmbedTool", path: "Sources/Programs/EmbedTool", swiftSettings: strict),
         .plugin(
             name: "EmbedSQL", capability: .buildTool(), dependencies: ["EmbedTool"], path: "Sources/Programs/EmbedSQL"),
+        .target(name: "Schema", path: "sql/core", swiftSettings: strict, plugins: ["EmbedSQL"]),
         .target(
-            name: "Schema", path: "sql",
+            name: "RoomSchemas", dependencies: ["Schema"], path: "sql",
             exclude: [
-                "README.md", "locks.md", "rooms-upward.txt", "rooms.md", "states.md", "storage.md", "core", "migrations",
-                "ai", "blobs", "chat", "checkins", "console", "documents", "events", "feed", "gateway", "lessons", "mail",
-                "media", "notices", "people", "quests", "quotas", "subscriptions", "templates", "webhooks",
+                "README.md", "core", "locks.md", "rooms-upward.txt", "rooms.md", "states.md", "storage.md",
             ], swiftSettings: strict, plugins: ["EmbedSQL"]),
 
         .target(name: "CCage", path: "Sources/System/CCage", linkerSettings: [.linkedLibrary("seccomp")]),
@@ -292,7 +291,7 @@ let package = Package(
                 "Composition",
                 "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
-                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
+                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
                 "Subprocesses", "Subscriptions",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
@@ -306,7 +305,7 @@ let package = Package(
                 "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners",
                 "Mail",
                 "Millrace", "MillraceCommand",
-                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "Schema", "Signatures",
+                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
                 "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
                 "Workers",
             ], path: "Sources/Programs/MillraceLoad", swiftSettings: strict),
@@ -318,7 +317,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "CLinux", "Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "Threads",
+                "CLinux", "Clusters", "Faults", "Postgres", "Queues", "RoomSchemas", "Supervision", "Telemetry",
+                "Threads",
             ],
             path: "Tests/TestSupport",
             swiftSettings: strict),
@@ -366,7 +366,7 @@ let package = Package(
         .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
-            name: "QueuesTests", dependencies: ["Postgres", "Queues", "Schema", "TestSupport"], exclude: ["Shipped"],
+            name: "QueuesTests", dependencies: ["Postgres", "Queues", "RoomSchemas", "Schema", "TestSupport"], exclude: ["Shipped"],
             swiftSettings: strict),
         .testTarget(
             name: "SupervisionTests",
@@ -382,7 +382,7 @@ let package = Package(
                 "Telemetry", "Templates", "TestSupport", "Transfers",
             ], swiftSettings: strict),
         .testTarget(
-            name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Schema", "Templates", "TestSupport"],
+            name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Templates", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "DoorsTests", dependencies: ["Clusters", "Postgres", "Queues", "TestSupport"], swiftSettings: strict),

@@ -99,7 +99,8 @@ class Rooms:
 def function_files(root):
     """The scripts that every migrate applies, room by room."""
     sql = pathlib.Path(root) / "sql"
-    return sorted([*sql.glob("core/*/*.sql"), *sql.glob("*/functions/*.sql")])
+    core = [path for path in sql.glob("core/*/*.sql") if path.parent.name not in ("migrations", "adoption")]
+    return sorted([*core, *sql.glob("*/functions/*.sql")])
 
 
 class Graph:
@@ -129,7 +130,7 @@ class Graph:
             if called != room or self.made.get(function) != room:
                 self.broken.append(f"{path.relative_to(self.root)} registers {function} for {called}; a room registers its own functions")
         self.tables = set(made_here)
-        for path in sorted((self.root / "sql/migrations").glob("*.sql")):
+        for path in sorted((self.root / "sql").glob("*/migrations/*.sql")):
             read += self.migration(path)
         for name in sorted(self.tables - set(self.rooms.owner)):
             self.broken.append(f"the table {name} has no room in sql/rooms.md")

@@ -14,7 +14,7 @@ import Testing
         try await withCluster { cluster in
             let url = cluster.url()
             let connection = try await Connection.open(ConnectionOptions(location: url))
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             await connection.close()
             let database = TestDatabase(name: "postgres", url: url)
             let idle = try await TestCluster.office()

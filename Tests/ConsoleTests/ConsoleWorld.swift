@@ -52,7 +52,7 @@ struct ConsoleWorld: Sendable {
             try await withDatabase(chosen.template) { database in
                 let connection = try await database.connect()
                 if chosen.hasRoles {
-                    _ = try await Migrator(roles: roles.map { ($0.rawValue, $1) }).migrate(on: connection)
+                    _ = try await Migrator.ofAllRooms(roles: roles.map { ($0.rawValue, $1) }).migrate(on: connection)
                 }
                 if let addition = chosen.addition { try await Seed.fill(connection, adding: addition) }
                 try await serve(database, connection, chosen, roles, body)

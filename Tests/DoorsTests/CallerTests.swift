@@ -48,9 +48,9 @@ import Testing
             settings: ["fsync": "off", "autovacuum_naptime": "1s", "shared_buffers": "32MB"])
         _ = try await cluster.start(deadline: .seconds(120))
         let root = try await Connection.open(ConnectionOptions(location: cluster.url()), name: "root")
-        _ = try await Migrator(roles: [("client", "clients"), ("worker", "workers")]).migrate(on: root)
+        _ = try await Migrator.ofAllRooms(roles: [("client", "clients"), ("worker", "workers")]).migrate(on: root)
         try await root.run("create role clients; create role workers; create role intruder login in role clients")
-        _ = try await Migrator(roles: [("client", "clients"), ("worker", "workers")]).migrate(on: root)
+        _ = try await Migrator.ofAllRooms(roles: [("client", "clients"), ("worker", "workers")]).migrate(on: root)
         let job = try await root.int("select millrace.enqueue('secret', '{\"secret\": 1}')")
         try await root.run(
             "do $$ begin execute format('grant create on database %I to intruder', current_database()); end $$")

@@ -41,7 +41,7 @@ struct GatewayWorld: Sendable {
         do {
             try await withDatabase(setup.template) { database in
                 let owner = try await database.connect()
-                _ = try await Migrator(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
+                _ = try await Migrator.ofAllRooms(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
                 if let script = setup.script { try await owner.run(script.replacing("ROLE", with: role)) }
                 if setup.isPooled {
                     try await withPooler(to: database, as: login, servers: 8) { place in

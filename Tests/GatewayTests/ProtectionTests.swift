@@ -182,7 +182,7 @@ import Testing
         try await office.run("create role \(role)")
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("client", role)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("client", role)]).migrate(on: owner)
             let names = try await owner.column("select name from millrace.gateway_doors('\(role)')")
             let granted = try await owner.column(
                 "select proname from pg_proc where pronamespace = 'millrace'::regnamespace and has_function_privilege('\(role)', oid, 'execute') and proname not like 'gateway%' and proname not in ('enqueue_as', 'wait_for') order by 1"

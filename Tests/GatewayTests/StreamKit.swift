@@ -36,7 +36,7 @@ struct StreamKit: Sendable {
         let role = TestCluster.name("app")
         let connection = try await database.connect()
         try await connection.run("create role \(role)")
-        _ = try await Migrator(roles: [("client", role)]).migrate(on: connection)
+        _ = try await Migrator.ofAllRooms(roles: [("client", role)]).migrate(on: connection)
         try await connection.run("select millrace.trust_claims(session_user)")
         var gateways: [StreamGateway] = []
         for _ in 0..<count {

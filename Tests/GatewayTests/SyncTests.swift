@@ -162,7 +162,7 @@ import Testing
         try await office.run("create role \(login) login noinherit; create role \(role); grant \(role) to \(login)")
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("client", role)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("client", role)]).migrate(on: owner)
             try await owner.run("select millrace.trust_claims('\(login)')")
             #expect(
                 try await owner.column(

@@ -15,7 +15,7 @@ import Testing
         try await withCluster(settings: ["max_connections": "16", "superuser_reserved_connections": "1"]) { cluster in
             let observer = try await Connection.open(ConnectionOptions(location: cluster.url()), name: "observer")
             try await observer.run("create role millrace_worker; create role millrace_admin")
-            _ = try await Migrator().migrate(on: observer)
+            _ = try await Migrator.ofAllRooms().migrate(on: observer)
             try await observer.run(
                 """
                 create role app login in role millrace_worker;

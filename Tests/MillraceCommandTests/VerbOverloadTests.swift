@@ -14,7 +14,7 @@ import Testing
         try await office.run("create role \(admin); create role \(login) login in role \(admin)")
         try await withDatabase(.planted) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("admin", admin)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("admin", admin)]).migrate(on: owner)
             await owner.close()
             try await body(database, login)
         }

@@ -127,33 +127,4 @@ import Testing
             await neighbour.close()
         }
     }
-
-    @Test func `what a role had before there were grants it still has`() async throws {
-        try await RoleTests.withRoles { database, owner, roles in
-            try await owner.run(
-                "select millrace.grant_enqueue('\(roles.client)'), millrace.grant_backend('\(roles.client)')")
-            let client = try await database.connect(as: roles.client)
-            let hashes = [
-                try await Self.put("original", on: owner), try await Self.put("made of it", on: owner),
-                try await Self.put("attached", on: owner),
-            ]
-            try await owner.run(
-                "select millrace.blob_allow(sha256(t::bytea), '\(roles.client)') from unnest(array['original', 'attached']) t"
-            )
-            try await client.run("select millrace.document_register('blob:\(hashes[0])', actor => 'p')")
-            try await client.run(Self.calls(hashes[2])[1])
-            try await owner.run(
-                "insert into millrace.document_output (document, kind, blob, size) select id, 'pdf', sha256('made of it'), 10 from millrace.document"
-            )
-            try await owner.run("delete from millrace.blob_grant")
-            #expect(try await !Self.refusals(hashes[0], to: client).contains(nil))
-            let script = try #require(Schema.migrations.first { $0.name == "041_blob_grants" })
-            let text = String(decoding: script.bytes, as: UTF8.self)
-            let start = try #require(text.range(of: "insert into millrace.blob_grant")).lowerBound
-            let end = try #require(text[start...].firstIndex(of: ";"))
-            try await owner.run(String(text[start..<end]))
-            for hash in hashes { #expect(try await Self.refusals(hash, to: client) == [nil, nil], "\(hash)") }
-            await client.close()
-        }
-    }
 }

@@ -89,7 +89,7 @@ import Testing
                 refusal?.message
                     == "nothing of this person was erased, because subscriptions_erase_person failed: planted")
             #expect(try await connection.value("select display_name from millrace.profile") == "Ada")
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             #expect(try await connection.value("select millrace.person_erase('ada', 'ada') ->> 'notices'") == "1")
             #expect(try await connection.int("select count(*) from millrace.profile") == 0)
         }
@@ -129,7 +129,7 @@ import Testing
                 update millrace.hook set position = 999 where function = 'mail_why_queue';
                 delete from millrace.hook where function = 'chat_expire'
                 """)
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             #expect(try await connection.column(all) == before)
         }
     }

@@ -2,11 +2,14 @@ import FoundationEssentials
 import Glibc
 import Postgres
 import Queues
+import RoomSchemas
 import Schema
 import TestSupport
 import Testing
 
 @Suite struct MigrateTests {
+    private static let all = [Schema.core] + RoomSchemas.all
+
     @Test func `twenty migrations at once, by somebody without rights, all succeed, twice`() async throws {
         let office = try await TestCluster.office()
         let role = TestCluster.name("plain")
@@ -17,7 +20,7 @@ import Testing
                     for _ in 0..<20 {
                         group.addTask {
                             let connection = try await database.connect(as: role)
-                            let report = try await Migrator().migrate(on: connection)
+                            let report = try await Migrator.ofAllRooms().migrate(on: connection)
                             await connection.close()
                             return report
                         }
@@ -26,12 +29,14 @@ import Testing
                 }
                 #expect(reports.count == 20 && reports.allSatisfy { $0.version == Schema.version && $0.refreshed })
                 let applied = reports.filter { !$0.applied.isEmpty }
-                #expect(applied.map(\.applied) == (turn == 1 ? [Schema.migrations.map(\.name)] : []))
+                #expect(applied.map(\.applied) == (turn == 1 ? [Self.all.flatMap(\.migrations).map(\.name)] : []))
             }
             let connection = try await database.connect(as: role)
             let id = try await connection.enqueue()
             #expect(try await connection.state(id) == "ready")
-            #expect(try await connection.int("select count(*) from millrace.migration") == Schema.version)
+            #expect(
+                try await connection.column("select line from millrace.migration group by 1 order by 1")
+                    == Self.all.map(\.name).sorted())
         }
         try await office.run("drop role \(role)")
         await office.close()
@@ -42,10 +47,10 @@ import Testing
             try await connection.run(
                 "insert into millrace.migration (number, name) values (\(Schema.version + 1), 'future')")
             do throws(Migrator.Failure) {
-                _ = try await Migrator().migrate(on: connection)
+                _ = try await Migrator.ofAllRooms().migrate(on: connection)
                 Issue.record("it was accepted")
             } catch {
-                guard case .newerSchema(let found, let known) = error else {
+                guard case .newerSchema(let found, let known, "core") = error else {
                     Issue.record(error)
                     return
                 }
@@ -60,7 +65,7 @@ import Testing
             let id = try await connection.enqueue()
             try await connection.openSession()
             try await connection.claim()
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             #expect(try await connection.state(id) == "running")
             #expect(try await connection.finish([.init(id: id, outcome: 1)], complete: [9: 1]) == [9])
         }
@@ -72,55 +77,50 @@ import Testing
         try await withDatabase { database in
             let (caller, connection) = (try await database.connect(), try await database.connect())
             let process = try await connection.process()
+            var rooms = RoomSchemas.all
             // The tables in both orders.
             for (first, second) in [("wait", "signal"), ("signal", "wait")] {
-                // As if the last migrations were still to come.
-                try await connection.run(
+                let script = """
+                    alter table millrace.wait add column \(first)_extra int;
+                    create index signal_\(first)_extra on millrace.signal (seq)
                     """
-                    alter table millrace.wait drop column look_at;
-                    alter table millrace.signal drop column look_at;
-                    alter table millrace.ending drop column look_at;
-                    create index signal_fresh on millrace.signal (seq) where state = 0;
-                    alter table millrace.beat drop column ahead cascade;
-                    alter table millrace.chat_member drop column passed cascade;
-                    alter table millrace.chat_member add column unread int not null default 0;
-                    alter table millrace.feed drop column thread cascade, drop column n cascade, drop column xid cascade,
-                        drop column counted_to cascade, drop column counted_open cascade, drop column counted_at cascade;
-                    alter table millrace.feed add constraint a_change_concerns_somebody check (person is not null or tenant is not null);
-                    drop table millrace.hook, millrace.hook_failure;
-                    delete from millrace.migration m
-                     where m.number >= (select x.number from millrace.migration x where x.name like '%looked_at_again')
-                    """)
+                let extra = RoomSchema(
+                    name: "extra_\(first)", purpose: "", migrations: [Script("001_\(first)", Array(script.utf8))],
+                    functions: [])
+                rooms.append(extra)
                 try await caller.run("begin; select count(*) from millrace.\(second)")
-                async let migrated = Migrator().migrate(on: connection)
+                let migrator = Migrator(rooms: rooms, adding: [extra.name])
+                async let migrated = migrator.migrate(on: connection)
                 try await waitUntilBlocked(process, seenBy: database.connect())
                 #expect(try await caller.int("select count(*) from millrace.\(first)") == 0)
                 try await caller.run("commit")
-                #expect(try await migrated.refreshed)
+                #expect(try await migrated.applied == ["001_\(first)"])
             }
-            #expect(try await connection.int("select count(*) from millrace.migration") == Schema.version)
             for connection in [caller, connection] { await connection.close() }
         }
     }
 
-    @Test func `what is embedded is what the folder holds, in its order`() throws {
+    @Test func `what is embedded is what the folders hold, and the migrations of a line are in order`() throws {
         let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
         let paths = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/sql").filter { $0.hasSuffix(".sql") }
-        /// Paths of migrations, or of functions, by name.
-        func files(ofMigrations: Bool) -> [String: String] {
-            Dictionary(
-                uniqueKeysWithValues: paths.filter { $0.hasPrefix("migrations/") == ofMigrations }.map { path in
-                    (String(path.split(separator: "/").last?.dropLast(4) ?? ""), "\(root)/sql/\(path)")
-                })
+        let files = Dictionary(grouping: paths) { String($0.split(separator: "/").last?.dropLast(4) ?? "") }
+        let scripts =
+            Self.all.flatMap { $0.migrations + $0.functions } + Schema.adoption + [Schema.testClock, Schema.grants]
+        #expect(files.keys.sorted() == scripts.map(\.name).sorted())
+        for script in scripts {
+            let paths = files[script.name] ?? []
+            #expect(paths.count == 1, "\(paths)")
+            let text = FileManager.default.contents(atPath: "\(root)/sql/\(paths.first ?? "")")
+            let isSame = text.map(Array.init) == script.bytes
+            #expect(isSame, "\(script.name)")
         }
-        #expect(Schema.migrations.map(\.name) == files(ofMigrations: true).keys.sorted())
-        for (ofMigrations, scripts) in [(true, Schema.migrations), (false, Schema.functions + [Schema.testClock])] {
-            let files = files(ofMigrations: ofMigrations)
-            #expect(scripts.map(\.name).sorted() == files.keys.sorted())
-            for script in scripts {
-                let text = files[script.name].flatMap { FileManager.default.contents(atPath: $0) }
-                let isSame = text.map(Array.init) == script.bytes
-                #expect(isSame, "\(script.name)")
+        for line in Self.all.map(\.migrations) + [Schema.adoption] {
+            #expect(line.map(\.number) == line.map(\.number).sorted() && Set(line.map(\.number)).count == line.count)
+        }
+        for room in Self.all {
+            let folder = room.name == "core" ? "core/" : "\(room.name)/"
+            for script in room.migrations + room.functions {
+                #expect(files[script.name]?.allSatisfy { $0.hasPrefix(folder) } == true, "\(script.name)")
             }
         }
     }

@@ -22,7 +22,7 @@ import Testing
     @Test func `a job and a page of jobs are read in a few rows, beside 200,000 that have ended`() async throws {
         try await withCluster { cluster in
             let connection = try await Connection.open(ConnectionOptions(location: cluster.url()))
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             try await connection.run(
                 """
                 select millrace.enqueue_bulk('test', array(select '{}' from generate_series(1, 200000)), 'default');

@@ -19,8 +19,7 @@ import Testing
         try await office.run("grant \(roles.client) to \(roles.neighbour)")
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(
-                roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
+            _ = try await Migrator.ofAllRooms(roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
             ).migrate(on: owner)
             try await body(database, owner, roles)
         }
@@ -66,8 +65,7 @@ import Testing
                 "grant usage on schema millrace to \(roles.neighbour); grant execute on function \(enqueue) to \(roles.neighbour)"
             )
             try await owner.run("select millrace.grant_enqueue('\(roles.neighbour)')")
-            _ = try await Migrator(
-                roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
+            _ = try await Migrator.ofAllRooms(roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
             ).migrate(on: owner)
             let caller = try await database.connect(as: roles.neighbour)
             let id = try await caller.enqueue("'mail'")

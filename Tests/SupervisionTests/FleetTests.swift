@@ -238,7 +238,7 @@ final class Fleet: Sendable {
         try await withCluster { cluster in
             let url = cluster.url()
             let connection = try await Connection.open(ConnectionOptions(location: url), name: "test")
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             let fleet = Fleet(3, at: ConnectionOptions(location: url)) { $0.breaker.open = .milliseconds(300) }
             try await fleet.run { fleet in
                 try await Self.allHaveCalled(connection, 3)

@@ -14,7 +14,7 @@ import Workers
         try await withCluster(settings: ["max_connections": "16", "superuser_reserved_connections": "1"]) { cluster in
             let options = ConnectionOptions(location: cluster.url())
             let observer = try await Connection.open(options, name: "observer")
-            _ = try await Migrator().migrate(on: observer)
+            _ = try await Migrator.ofAllRooms().migrate(on: observer)
             try await observer.run("select millrace.enqueue('test') from generate_series(1, 200)")
             var others: [Connection] = []
             while let one = try? await Connection.open(options, name: "other") { others.append(one) }

@@ -16,7 +16,7 @@ import Testing
         )
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("client", client), ("gateway", group)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("client", client), ("gateway", group)]).migrate(on: owner)
             let gateway = try MillraceProcess(
                 ["gateway", "--listen", "127.0.0.1:0"],
                 database: database.url.replacing("//millrace@", with: "//\(login)@"),
@@ -46,7 +46,7 @@ import Testing
         try await office.run("create role \(client); create role \(login) login in role \(client)")
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("client", client)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("client", client)]).migrate(on: owner)
             func start(as user: String) async throws -> MillraceProcess {
                 try MillraceProcess(
                     ["gateway", "--listen", "127.0.0.1:0"],

@@ -33,7 +33,7 @@ import Testing
         try await office.run("create role \(client); create role \(login) login in role \(client)")
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("client", client), ("gateway", login)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("client", client), ("gateway", login)]).migrate(on: owner)
             let gateway = try MillraceProcess(
                 ["gateway", "--listen", "127.0.0.1:0"],
                 database: database.url.replacing("//millrace@", with: "//\(login)@"),

@@ -65,7 +65,7 @@ import Testing
         try await office.run("create role \(role) login nosuperuser nocreatedb")
         try await withDatabase(.empty, owner: role) { database in
             let owner = try await database.connect(as: role)
-            _ = try await Migrator().migrate(on: owner)
+            _ = try await Migrator.ofAllRooms().migrate(on: owner)
             try await owner.run("select millrace.enqueue('practice.mark', '{\"n\": 1}')")
             let before = try await held(owner)
             let url = database.url + (database.url.contains("?") ? "&" : "?") + "user=\(role)"

@@ -22,7 +22,7 @@ import Testing
     @Test func `a worker's secrets are gone from its environment, and it still has them`() async throws {
         try await withCluster { cluster in
             let owner = try await Connection.open(ConnectionOptions(location: cluster.url()))
-            _ = try await Migrator().migrate(on: owner)
+            _ = try await Migrator.ofAllRooms().migrate(on: owner)
             let password = try #require(Self.secrets["PGPASSWORD"])
             try await owner.run("create role app login superuser password '\(password)'")
             let rules = try await owner.value("current_setting('hba_file')") ?? ""

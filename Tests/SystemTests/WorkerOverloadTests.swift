@@ -38,7 +38,7 @@ import Testing
         try await office.run("create role \(role); create role \(login) login in role \(role)")
         try await withDatabase(.planted) { database in
             let owner = try await database.connect()
-            _ = try await Migrator(roles: [("worker", role)]).migrate(on: owner)
+            _ = try await Migrator.ofAllRooms(roles: [("worker", role)]).migrate(on: owner)
             try await owner.run(Self.work)
             #expect(try await PlantedOverloads.sprung(in: database) == [])
             let direct = database.url.replacing("//millrace@", with: "//\(login)@")

@@ -1,5 +1,4 @@
 import Postgres
-import Schema
 import Templates
 import TestSupport
 import Testing
@@ -117,25 +116,6 @@ import Testing
             await running.value
             await pool.close()
             await connection.close()
-        }
-    }
-
-    @Test func `what was published before there were checks counts as checked`() async throws {
-        try await withConnection { (connection: Connection) async throws -> Void in
-            _ = try await Self.publish(nil, on: connection)
-            // As the migration finds it.
-            try await connection.run(
-                """
-                alter table millrace.template_version drop column checked_at cascade, drop column problem cascade, drop column awaited cascade;
-                insert into millrace.template_live values ('hello', 'en', 1)
-                """)
-            let migration = try #require(Schema.migrations.first { $0.name == "042_checked_templates" })
-            try await connection.run(String(decoding: migration.bytes, as: UTF8.self))
-            #expect(
-                try await connection.bool(
-                    "select checked_at = published_at and problem is null and not awaited from millrace.template_version"
-                ))
-            #expect(try await TemplateStore.live("hello", locales: ["en"], on: connection)?.version == 1)
         }
     }
 }

@@ -35,13 +35,13 @@ package enum Template: Sendable {
     /// Not migrated.
     case empty
 
-    private static let plain = Task { try await make("template_plain", Migrator()) }
+    private static let plain = Task { try await make("template_plain", Migrator.ofAllRooms()) }
     private static let overloaded = Task {
-        try await make("template_planted", Migrator()) { connection in
+        try await make("template_planted", Migrator.ofAllRooms()) { connection in
             try await PlantedOverloads.plant(on: connection)
         }
     }
-    private static let clock = Task { try await make("template_clock", Migrator(testClock: true)) }
+    private static let clock = Task { try await make("template_clock", Migrator.ofAllRooms(testClock: true)) }
 
     func name() async throws -> String {
         switch self {

@@ -1,72 +1,45 @@
 package import Postgres
 package import Schema
 
-/// Migrates a database to this program's schema, in one transaction. Only one migrator works at a time, and it is safe to repeat.
+/// Brings a database to this program's schema: the core, the rooms that are installed, and those that are to be added or taken away. It does all in
+/// one transaction. Only one migrator works at a time, and it is safe to repeat.
 package struct Migrator: Sendable {
     package struct Report: Sendable, Equatable {
-        package var applied: [String]
-        package var refreshed: Bool
+        /// Names of migrations; of the core's first one and the rooms' also where what they make was there already.
+        package var applied: [String] = []
+        package var refreshed = false
+        /// The core's.
         package var version: Int
+        /// The rooms that are installed now.
+        package var rooms: [String] = []
+        /// There was no schema before.
+        package var isNew = false
         /// Whose rights the migrations have changed, a sentence each.
         package var notes: [String] = []
     }
 
-    package enum Failure: Error, Sendable, CustomStringConvertible {
-        case newerSchema(found: Int, known: Int)
-        case oldServer(Int)
-        case foreignSchema(owner: String, role: String)
-        case foreignObjects([SchemaObject], owner: String)
-        case busy(PostgresError)
-        case database(PostgresError)
-
-        /// The schema is not one that this program may migrate.
-        package var refusesSchema: Bool {
-            switch self {
-            case .newerSchema, .foreignSchema, .foreignObjects: true
-            case .oldServer, .busy, .database: false
-            }
-        }
-
-        package var description: String {
-            switch self {
-            case .newerSchema(let found, let known):
-                "The database has schema version \(found), and this program knows only up to \(known). Use a newer millrace."
-            case .oldServer(let version):
-                "Postgres 14 or later is needed; this server is \(version / 10000)."
-            case .foreignSchema(let owner, let role):
-                """
-                The schema millrace belongs to the role \(owner), and this is \(role): what is in it would run with this role's rights. \
-                Migrate as \(owner); or, if nobody made it on purpose, look at it, drop it, and migrate again.
-                """
-            case .foreignObjects(let objects, let owner):
-                """
-                The schema millrace holds what no migration made: \(SchemaObject.list(objects)). Look at each. Drop it or move it to another \
-                schema (alter … set schema …); what is Millrace's own and has another owner goes back with alter … owner to \(owner). \
-                Then migrate again.
-                """
-            case .busy(let error): "Other sessions kept the tables locked; try again. \(error)"
-            case .database(let error): "The migration failed and changed nothing. \(error)"
-            }
-        }
-    }
-
+    /// The rooms of this program, each behind those that it needs. A schema with another room is refused: its functions would be taken for stale.
+    package var rooms: [RoomSchema]
+    /// Rooms to install, by name, each with what it needs.
+    package var adding: [String]
+    /// Rooms to take away, by name, with all that they have.
+    package var removing: [String]
+    /// Also a room with rows is taken away.
+    package var removesRows = false
     package var roles: [(role: String, name: String)]
     package var testClock: Bool
     /// How long to wait for a migrator of an earlier version.
     package var patience = Duration.seconds(10)
 
-    package init(roles: [(role: String, name: String)] = [], testClock: Bool = false) {
+    package init(
+        rooms: [RoomSchema] = [], adding: [String] = [], removing: [String] = [],
+        roles: [(role: String, name: String)] = [], testClock: Bool = false
+    ) {
+        self.rooms = rooms
+        self.adding = adding
+        self.removing = removing
         self.roles = roles
         self.testClock = testClock
-    }
-
-    /// The whole script, as `--dry-run` prints it.
-    package var scripts: [Schema.Script] {
-        Schema.migrations + functions
-    }
-
-    private var functions: [Schema.Script] {
-        Schema.functions.map { $0.name == "clock" && testClock ? Schema.testClock : $0 }
     }
 
     package func migrate(on connection: Connection) async throws(Failure) -> Report {
@@ -88,6 +61,16 @@ package struct Migrator: Sendable {
         }
     }
 
+    /// The whole script of a new schema, as `--dry-run` prints it.
+    package func scriptsOfNewSchema() throws(Failure) -> [Script] {
+        let plan = try MigrationPlan(.none, rooms: rooms, adding: adding, removing: [])
+        return plan.scripts + ([Schema.core] + plan.rooms).flatMap { functions(of: $0) } + [Schema.grants]
+    }
+
+    private func functions(of room: RoomSchema, clockMoves: Bool = false) -> [Script] {
+        room.functions.map { $0.name == "clock" && (testClock || clockMoves) ? Schema.testClock : $0 }
+    }
+
     /// Why `migrate` would refuse this database's schema; nil when it would not.
     package static func objection(on connection: Connection) async throws(PostgresError) -> Failure? {
         try await connection.transaction { connection throws(PostgresError) in
@@ -99,7 +82,7 @@ package struct Migrator: Sendable {
     private func attempt(waitsForOlder: Bool, on connection: Connection) async throws(Failure) -> Report {
         let outcome: Result<Report, Failure> = await run(waitsForOlder: waitsForOlder, on: connection)
         let report = try outcome.get()
-        if report.applied.count < Schema.version { try await maintain(on: connection) }
+        if !report.isNew { try await maintain(on: connection) }
         return report
     }
 
@@ -130,30 +113,34 @@ package struct Migrator: Sendable {
         // Before anything is created or waited for. The contents may change until nobody else migrates, so only the owners are checked
         // here.
         if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
-        try await bootstrap(on: connection)
+        try await InstalledLines.makeTable(on: connection)
         try await connection.execute(
             "lock table millrace.migration in share row exclusive mode", deadline: .seconds(600))
         try await connection.execute("select set_config('lock_timeout', '2s', true), set_config('jit', 'off', true)")
-        let done =
-            try await connection.query("select coalesce(max(number), 0) from millrace.migration") {
-                row throws(PostgresError) in Int(try row.int(0))
-            }.first ?? 0
-        guard done <= Schema.version else {
-            return .failure(.newerSchema(found: done, known: Schema.version))
+        let installed = try await InstalledLines.read(on: connection)
+        let plan: MigrationPlan
+        do throws(Failure) {
+            plan = try MigrationPlan(installed, rooms: rooms, adding: adding, removing: removing)
+        } catch {
+            return .failure(error)
         }
-        if let refusal = try await Self.refusal(began: done > 0, on: connection) { return .failure(refusal) }
-        var report = Report(applied: [], refreshed: false, version: Schema.version)
-        try await lockAhead(Array(Schema.migrations.dropFirst(done)), on: connection)
-        for (index, migration) in Schema.migrations.enumerated().dropFirst(done) {
-            try await connection.run(script: .shipped(migration.bytes), deadline: Self.deadline)
-            try await connection.execute(
-                "insert into millrace.migration (number, name) values ($1, $2)",
-                [.int4(Int32(index + 1)), .text(migration.name)])
-            report.applied.append(migration.name)
+        if let refusal = try await Self.refusal(on: connection) { return .failure(refusal) }
+        var report = Report(version: Schema.version, rooms: plan.rooms.map(\.name), isNew: installed.isEmpty)
+        try await lockAhead(plan.scripts, on: connection)
+        for step in plan.steps {
+            if step.isRun { try await connection.run(script: .shipped(step.migration.bytes), deadline: Self.deadline) }
+            try await InstalledLines.note(step, on: connection)
+            report.applied.append(step.migration.name)
         }
-        try await refresh(on: connection)
+        for room in plan.removed {
+            if !removesRows, let table = try await RoomRemoval.tableWithRows(of: room, on: connection) {
+                return .failure(.roomHasRows(room.name, table: table))
+            }
+            try await RoomRemoval.remove(room, on: connection)
+        }
+        try await refresh(plan.rooms, on: connection)
         report.refreshed = true
-        if done == 0 { try await connection.execute("select millrace.maintain()", deadline: Self.deadline) }
+        if report.isNew { try await connection.execute("select millrace.maintain()", deadline: Self.deadline) }
         report.notes = try await said(on: connection)
         // Another role with the right to create in the schema may have used it meanwhile.
         if let refusal = try await Self.refusal(onlyOwners: true, on: connection) { return .failure(refusal) }
@@ -174,8 +161,8 @@ package struct Migrator: Sendable {
     /// Locks what these migrations change, and the views, which are made again each time. Later nothing more is waited for: a caller who waits
     /// for this migration while it waits for a lock of theirs would be in a deadlock, and Postgres would choose the caller. It takes all within
     /// half the time after which a caller's wait is examined, or gives up, so that the callers go on and it tries again.
-    private func lockAhead(_ migrations: [Schema.Script], on connection: Connection) async throws(PostgresError) {
-        let names = Set(migrations.flatMap { Self.changed(in: String(decoding: $0.bytes, as: UTF8.self)) })
+    private func lockAhead(_ migrations: [Script], on connection: Connection) async throws(PostgresError) {
+        let names = Set(migrations.flatMap { Self.changed(in: $0.text) })
         try await connection.execute(
             "select set_config('millrace.changed', $1, true)", [.text("{\(names.sorted().joined(separator: ","))}")])
         try await connection.run(
@@ -218,26 +205,29 @@ package struct Migrator: Sendable {
     }
 
     /// Applies settings and functions, and the grants last. It replaces every function, so a function that was not replaced is stale.
-    private func refresh(on connection: Connection) async throws(PostgresError) {
+    private func refresh(_ rooms: [RoomSchema], on connection: Connection) async throws(PostgresError) {
         try await remember("oldest_worker", "\(Schema.oldestWorker)", on: connection)
         for (role, name) in roles {
             try await remember("role_\(role)", name, on: connection)
         }
         let clockMoves =
             try await connection.truth("select to_regclass('millrace.test_clock') is not null")
-        let functions = Schema.functions.map { $0.name == "clock" && (testClock || clockMoves) ? Schema.testClock : $0 }
         // While old and new signatures exist together, calls in a function's body may look ambiguous; so bodies are not checked here.
         try await connection.execute("select set_config('check_function_bodies', 'off', true)")
-        for script in functions {
-            if script.name == "grants" { try await SchemaContents.dropStale(on: connection) }
-            try await connection.run(script: .shipped(script.bytes), deadline: Self.deadline)
+        for room in [Schema.core] + rooms {
+            try await connection.execute("select set_config('millrace.room', $1, true)", [.text(room.name)])
+            for script in functions(of: room, clockMoves: clockMoves) {
+                try await connection.run(script: .shipped(script.bytes), deadline: Self.deadline)
+            }
         }
+        try await SchemaContents.dropStale(keeping: [Schema.core] + rooms, on: connection)
+        try await connection.run(script: .shipped(Schema.grants.bytes), deadline: Self.deadline)
     }
 
     private static func refusal(
-        onlyOwners: Bool = false, began: Bool? = nil, on connection: Connection
+        onlyOwners: Bool = false, on connection: Connection
     ) async throws(PostgresError) -> Failure? {
-        guard let contents = try await SchemaContents.look(began: began, on: connection) else { return nil }
+        guard let contents = try await SchemaContents.look(on: connection) else { return nil }
         guard contents.isOwn else { return .foreignSchema(owner: contents.owner, role: contents.role) }
         let foreign = contents.foreign.filter { !onlyOwners || $0.owner != contents.owner }
         return foreign.isEmpty ? nil : .foreignObjects(foreign, owner: contents.owner)
@@ -257,25 +247,6 @@ package struct Migrator: Sendable {
                 end $$;
                 set local lock_timeout = 0
                 """, deadline: patience + .seconds(10))
-    }
-
-    /// Creates the schema and the table of migrations. Nothing here fails when they exist already, even without the right to create
-    /// schemas.
-    private func bootstrap(on connection: Connection) async throws(PostgresError) {
-        try await connection.run(
-            script: """
-                set local client_min_messages = warning;
-                do $$ begin
-                    if to_regnamespace('millrace') is null then
-                        create schema millrace;
-                    end if;
-                end $$;
-                create table if not exists millrace.migration (
-                    number int primary key,
-                    name text not null,
-                    applied_at timestamptz not null default clock_timestamp()
-                )
-                """)
     }
 
     private func remember(_ name: String, _ value: String, on connection: Connection) async throws(PostgresError) {

@@ -23,4 +23,21 @@ extension Queue {
         }
         return try one(rows)
     }
+
+    /// The rooms that are installed, each with the number of its last migration.
+    package static func installedRooms(on connection: Connection) async throws(PostgresError) -> [String: Int] {
+        let rooms = try await connection.query("select room, version from millrace.rooms_installed()") {
+            row throws(PostgresError) in (try row.string(0), Int(try row.int(1)))
+        }
+        return Dictionary(rooms) { first, _ in first }
+    }
+
+    /// Those of the kinds of which jobs wait: in line, for a time, for a limit or for other jobs.
+    package static func waitingKinds(_ kinds: [String], on connection: Connection) async throws(PostgresError)
+        -> [String]
+    {
+        try await connection.query("select kind from millrace.kinds_waiting($1)", [.texts(kinds)]) {
+            row throws(PostgresError) in try row.string(0)
+        }
+    }
 }

@@ -19,7 +19,7 @@ package struct SchemaObject: Sendable, Hashable, CustomStringConvertible {
 ///
 /// The rule: functions of the schema run with its owner's rights, so the owner trusts everything in it. A migration therefore refuses a
 /// schema that another role owns, or that contains objects of another role or objects that we did not make. Each migration records what we
-/// made in `millrace.made`; a schema of a version without this record is compared with the names that were shipped.
+/// made in `millrace.made`; without this record there is nothing that we made but the table of migrations.
 package struct SchemaContents: Sendable, Equatable {
     package var owner: String
     package var role: String
@@ -37,23 +37,19 @@ package struct SchemaContents: Sendable, Equatable {
 
     /// nil: there is no schema yet. Foreign are objects of another owner than the schema's. If `millrace.made` can be read, or if nothing
     /// was recorded yet, objects that we did not make are foreign, too.
-    /// - Parameter began: whether a migration was ever applied; nil: when there is a table of them.
-    package static func look(
-        began: Bool? = nil, on connection: Connection
-    ) async throws(PostgresError) -> SchemaContents? {
+    package static func look(on connection: Connection) async throws(PostgresError) -> SchemaContents? {
         let schema = try await connection.query(
             """
             select pg_catalog.pg_get_userbyid(n.nspowner)::pg_catalog.text, current_user::pg_catalog.text, r.rolsuper,
                    coalesce((select pg_catalog.has_table_privilege(c.oid, 'select') from pg_catalog.pg_class c
                               where c.relnamespace = n.oid and c.relname = 'made'), false),
-                   exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'made'),
-                   exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'migration')
+                   exists (select from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = 'made')
               from pg_catalog.pg_namespace n join pg_catalog.pg_roles r on r.oid = n.nspowner where n.nspname = 'millrace'
             """
         ) { row throws(PostgresError) in
             (
                 owner: try row.string(0), role: try row.string(1), superuser: try row.bool(2), reads: try row.bool(3),
-                wrote: try row.bool(4), began: try row.bool(5)
+                wrote: try row.bool(4)
             )
         }
         guard let schema = schema.first else { return nil }
@@ -72,8 +68,7 @@ package struct SchemaContents: Sendable, Equatable {
                 })
             unknown = ours.filter { !made.contains("\($0.kind) \($0.identity)") }
         } else if !schema.wrote {
-            let shipped = began ?? schema.began ? try await names(on: connection) : ["migration"]
-            unknown = ours.filter { !shipped.contains($0.name) }
+            unknown = ours.filter { $0.identity != "millrace.migration" }
         }
         contents.foreign = (others + unknown).sorted { ($0.kind, $0.identity) < ($1.kind, $1.identity) }
         return contents
@@ -90,10 +85,10 @@ package struct SchemaContents: Sendable, Equatable {
 
     /// Drops functions that the scripts have not just created again: old signatures and old names. Grants by name move to the function that
     /// has the name now. Call it before anything else in this transaction changes functions.
-    static func dropStale(on connection: Connection) async throws(PostgresError) {
+    static func dropStale(keeping rooms: [RoomSchema], on connection: Connection) async throws(PostgresError) {
         try await connection.execute(
             "select set_config('millrace.kept', array_to_string($1::text[], ';'), true)",
-            [.texts(Schema.functionsOfMigrations + Schema.keptFunctions)])
+            [.texts(rooms.flatMap(SchemaNames.functionsOfMigrations(of:)) + Schema.keptFunctions)])
         try await connection.run(
             script: """
                 do $$
@@ -120,20 +115,6 @@ package struct SchemaContents: Sendable, Equatable {
                     perform millrace.hooks_tidy();
                 end $$
                 """)
-    }
-
-    /// Every name that was ever shipped in the schema, and the triggers on its tables.
-    private static func names(on connection: Connection) async throws(PostgresError) -> Set<String> {
-        let scripts = Schema.migrations + Schema.functions + [Schema.testClock]
-        let names = try await connection.query(
-            """
-            select distinct m[1] from unnest($1::text[]) script,
-                regexp_matches(script, '^ *create (?:or replace )?(?:unlogged )?(?:function|aggregate|table|view|sequence|type|domain)(?: if not exists)? millrace[.]([a-z_0-9]+)', 'gn') m
-            union
-            select distinct m[1] from unnest($1::text[]) script, regexp_matches(script, '^ *create (?:constraint )?trigger ([a-z_0-9]+)', 'gn') m
-            """, [.texts(scripts.map { String(decoding: $0.bytes, as: UTF8.self) })]
-        ) { row throws(PostgresError) in try row.string(0) }
-        return Set(names + ["migration"] + Schema.retiredFunctions)
     }
 
     /// Everything in the schema and on its tables. Derived objects come with others: partitions, the sequences of columns.
@@ -196,13 +177,5 @@ package struct SchemaContents: Sendable, Equatable {
                 try row.bool(3)
             )
         }
-    }
-}
-
-extension SchemaObject {
-    /// `job` of `millrace.job`, `claim` of `millrace.claim(bigint)`, `note` of `note on millrace.job`.
-    fileprivate var name: String {
-        let bare = identity.hasPrefix("millrace.") ? String(identity.dropFirst("millrace.".count)) : identity
-        return String(bare.prefix { $0 != "(" && $0 != " " })
     }
 }

@@ -4,9 +4,8 @@ import PackagePlugin
 /// Puts every `.sql` file of a target into its code, as a text and not as a list of its bytes: the compiler takes minutes over those.
 @main struct EmbedSQL: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: Target) throws -> [Command] {
-        let root = target.directoryURL
-        let files = (FileManager.default.enumerator(at: root, includingPropertiesForKeys: nil)?.allObjects ?? [])
-            .compactMap { $0 as? URL }.filter { $0.pathExtension == "sql" }.sorted { $0.path < $1.path }
+        let files = (target.sourceModule?.sourceFiles.map(\.url) ?? [])
+            .filter { $0.pathExtension == "sql" }.sorted { $0.path < $1.path }
         let output = context.pluginWorkDirectoryURL.appending(path: "EmbeddedScripts.swift")
         return [
             .buildCommand(

@@ -140,7 +140,7 @@ private struct BacklogScenario: Sendable {
             options: beside, connection: try await Connection.open(beside, name: "load"), queue: many.queue,
             depth: Self.few
         )
-        _ = try await Migrator().migrate(on: few.connection)
+        _ = try await Migrator.ofAllRooms().migrate(on: few.connection)
         let before = try await size(on: many.connection)
         try await fill(few, count: few.depth, label: nil)
         try await fill(many, count: many.depth, label: "filled:")

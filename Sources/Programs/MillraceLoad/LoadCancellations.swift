@@ -85,7 +85,7 @@ private struct CancellationsScenario: Sendable {
     private func measure(_ cluster: Cluster) async throws -> ExitCode {
         let options = ConnectionOptions(location: cluster.url(), applicationName: "cancellations")
         let office = try await Connection.open(options, name: "load")
-        _ = try await Migrator().migrate(on: office)
+        _ = try await Migrator.ofAllRooms().migrate(on: office)
         await office.close()
         let (count, jobs) = (invocation.parsed.integer("rounds") ?? 100, invocation.parsed.integer("jobs") ?? 40)
         var rounds: [Round] = []

@@ -119,7 +119,7 @@ private struct UpgradeScenario: Sendable {
             group.addTask {
                 try await Task.sleep(until: start + .seconds(seconds) / 3, clock: .continuous)
                 let connection = try await Connection.open(options, name: "upgrade")
-                _ = try await Migrator().migrate(on: connection)
+                _ = try await Migrator.ofAllRooms().migrate(on: connection)
                 try await connection.execute(#"select millrace.limit_set('key', 'upgrade.*', '{"concurrency": 2}')"#)
                 let now = try await Self.now(on: connection)
                 tally.withLock { $0.migrated = now }

@@ -35,7 +35,7 @@ struct AppWorld: Sendable {
         do {
             try await withDatabase { database in
                 let owner = try await database.connect()
-                _ = try await Migrator(roles: [("client", client), ("worker", login), ("gateway", login)])
+                _ = try await Migrator.ofAllRooms(roles: [("client", client), ("worker", login), ("gateway", login)])
                     .migrate(on: owner)
                 let world = try AppWorld(
                     owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"),

@@ -99,7 +99,7 @@ import Testing
             create table millrace.setting (mail int references millrace.mail (id)); create table millrace.mail (id int);
             create table millrace.lost (id int);
 
-            """, "sql/migrations/001_first.sql")
+            """, "sql/core/migrations/100_core.sql")
         try write(
             """
             create or replace function millrace.one_call() returns int language sql as $$

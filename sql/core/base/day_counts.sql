@@ -2,7 +2,7 @@
 
 create or replace function millrace.keyed_hash(kind text, value text) returns bytea
 language sql stable as $$
-    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || kind || ':' || value, 'UTF8'))
+    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'salt') || chr(31) || kind || ':' || value, 'UTF8'))
 $$;
 
 create or replace function millrace.today_utc() returns date

@@ -241,3 +241,13 @@ begin
         perform millrace.audited('jobs.' || the_deed, null, jsonb_build_object('jobs', cardinality(done), 'ids', done[1:500]), caller => jobs_do.caller);
     end if;
 end $$;
+
+-- Which of these kinds have jobs that wait, among the first 100,000 of each place: in line, for a time, for a limit.
+create or replace function millrace.kinds_waiting(kinds text[]) returns table (kind text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select k.name from millrace.kind k
+     where k.name = any (kinds) and k.line = ''
+       and (exists (select from (select r.kind from millrace.ready r limit 100000) r where r.kind = k.id)
+            or exists (select from (select t.kind from millrace.timer t limit 100000) t where t.kind = k.id)
+            or exists (select from (select p.kind from millrace.parked p limit 100000) p where p.kind = k.id))
+$$;

@@ -14,7 +14,7 @@ $$;
 
 create or replace function millrace.mail_hash(address text) returns bytea
 language sql stable as $$
-    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'mail_salt') || chr(31) || millrace.mail_bare(address), 'UTF8'))
+    select sha256(convert_to((select s.value from millrace.setting s where s.name = 'salt') || chr(31) || millrace.mail_bare(address), 'UTF8'))
 $$;
 
 -- Refuses an address that could break out of its header line; the renderer of the message checks the rest of the syntax.

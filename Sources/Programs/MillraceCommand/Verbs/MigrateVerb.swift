@@ -1,4 +1,6 @@
+import Postgres
 import Queues
+import RoomSchemas
 import Schema
 
 extension Command {
@@ -8,8 +10,13 @@ extension Command {
         discussion: """
             Safe to run again, from many places at once, and while workers run. Everything happens in one transaction. \
             Needs no superuser: a role that may create a schema in the database, or that owns the schema millrace.
+            A first migrate makes the core: the queue and what belongs to it. Rooms, such as mail, are added by --rooms or later by millrace rooms \
+            add; every migrate brings those that are installed to this program's schema, too.
             """,
         flags: [
+            .single(
+                "rooms", "LIST", environment: .none,
+                help: "Add these rooms, separated by commas, with what they need; or all."),
             .toggle("dry-run", environment: .none, help: "Print the SQL and change nothing."),
             .toggle(
                 "print-roles", environment: .none, help: "Print the SQL that makes the six roles, and change nothing."
@@ -21,6 +28,7 @@ extension Command {
         ],
         examples: [
             Example("millrace migrate", "make or update the schema"),
+            Example("millrace migrate --rooms mail,documents", "with these rooms; see millrace rooms list"),
             Example("millrace migrate --dry-run | less", "read it first"),
             Example(
                 "millrace migrate --print-roles | psql mydb", "the roles; then migrate again, which grants to them"),
@@ -43,10 +51,12 @@ extension Command {
             }
             return .done
         }
+        let adding = try Self.rooms(named: invocation.parsed.string("rooms"))
         let migrator = Migrator(
-            roles: roles.map { (role: $0.0, name: $0.1) }, testClock: invocation.parsed.isOn("test-clock"))
+            rooms: RoomSchemas.all, adding: adding, roles: roles.map { (role: $0.0, name: $0.1) },
+            testClock: invocation.parsed.isOn("test-clock"))
         if invocation.parsed.isOn("dry-run") {
-            let scripts = migrator.scripts
+            let scripts = try migrator.scriptsOfNewSchema()
             let json: JSONValue = [
                 "dry_run": true, "schema": .int(Schema.version),
                 "scripts": .array(
@@ -65,30 +75,37 @@ extension Command {
             return await objection(to: invocation)
         }
         return try await invocation.withConnection { connection in
-            do {
-                let report = try await migrator.migrate(on: connection)
-                console.show([
-                    "schema": .init(report.version), "applied": .init(report.applied),
-                    "notes": .init(report.notes),
-                ]) {
-                    for name in report.applied { console.print("applied \(name)") }
-                    console.print(
-                        report.applied.isEmpty
-                            ? "the schema is up to date (version \(report.version)); functions refreshed"
-                            : "the schema is at version \(report.version)")
-                    for note in report.notes { console.print(note) }
+            let report = try await migrator.migrating(on: connection)
+            console.show([
+                "schema": .init(report.version), "rooms": .init(report.rooms), "applied": .init(report.applied),
+                "notes": .init(report.notes),
+            ]) {
+                for name in report.applied { console.print("applied \(name)") }
+                console.print(
+                    report.applied.isEmpty
+                        ? "the schema is up to date (version \(report.version)); functions refreshed"
+                        : "the schema is at version \(report.version)")
+                if report.isNew, report.rooms.isEmpty {
+                    console.print("this is the core alone; millrace rooms list shows what can be added, such as mail:")
+                    console.print("  millrace migrate --rooms mail,documents, or --rooms all")
                 }
-                for sentence in try await ClaimTrust.look(on: connection).warnings { console.warning(sentence) }
-                return .done
-            } catch let refusal as Migrator.Failure where refusal.refusesSchema {
-                throw Failure(.schemaMismatch, refusal.description)
-            } catch Migrator.Failure.database(let error) {
-                let failure = DatabaseFailure(error)
-                throw Failure(
-                    failure.exitCode == .schemaMismatch ? .failed : failure.exitCode,
-                    "the migration failed and changed nothing: \(error)", hint: failure.hint)
+                for note in report.notes { console.print(note) }
             }
+            for sentence in try await ClaimTrust.look(on: connection).warnings { console.warning(sentence) }
+            return .done
         }
+    }
+
+    private static func rooms(named list: String?) throws -> [String] {
+        guard let list else { return [] }
+        if list == "all" { return RoomSchemas.names }
+        let names = list.split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }
+        for name in names where !RoomSchemas.all.contains(where: { $0.name == name }) {
+            throw Failure(
+                .misused, "--rooms: there is no room \(name)",
+                hint: "the rooms are: \(RoomSchemas.names.joined(separator: ", ")); or all")
+        }
+        return names
     }
 
     /// For `--dry-run`, which needs no database. If one can be reached, this reports whether a migration would refuse it.
@@ -106,5 +123,30 @@ extension Command {
 
     private static func quoted(identifier: String) -> String {
         "\"" + identifier.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+}
+
+extension Migrator {
+    /// Migrates, and tells what went wrong as a command does.
+    func migrating(on connection: Connection) async throws -> Report {
+        do throws(Migrator.Failure) {
+            return try await migrate(on: connection)
+        } catch {
+            switch error {
+            case .database(let cause):
+                let failure = DatabaseFailure(cause)
+                throw Composition.Failure(
+                    failure.exitCode == .schemaMismatch ? .failed : failure.exitCode,
+                    "the migration failed and changed nothing: \(cause)", hint: failure.hint)
+            case .noSuchRoom, .notInstalled: throw Composition.Failure(.notFound, error.description)
+            case .roomIsNeeded: throw Composition.Failure(.conflict, error.description)
+            case .roomHasRows:
+                throw Composition.Failure(
+                    .conflict, error.description, hint: "--with-data removes the room with all of its rows")
+            default:
+                if error.refusesSchema { throw Composition.Failure(.schemaMismatch, error.description) }
+                throw error
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ package enum Verbs {
 
     package static let commands: [Command] = [
         .migrate, .uninstall,
+        .roomsList, .roomsAdd, .roomsRemove, .roomsCheck,
         .dev,
         .worker,
         .console,
@@ -115,6 +116,7 @@ package enum Verbs {
     ]
 
     package static let nouns: [String: String] = [
+        "rooms": "See which rooms are installed, add some, and take them away",
         "jobs": "Look at jobs, and change what becomes of them",
         "approvals": "See what jobs ask of people, and answer",
         "operations": "Act on all jobs that a filter names, at a pace, and take it back",

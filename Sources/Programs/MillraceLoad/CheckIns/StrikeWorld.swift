@@ -67,7 +67,7 @@ final class StrikeWorld: Sendable {
     func open() async throws {
         try await start()
         let connection = try await connect()
-        _ = try await Migrator().migrate(on: connection)
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
         if plan.hasPoints { try await StrikePoint.install(on: connection) }
         try await failover?.open(on: connection)
         await connection.close()

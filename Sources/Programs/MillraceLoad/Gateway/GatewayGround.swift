@@ -35,7 +35,7 @@ struct GatewayGround: Sendable {
             [.text(name), .text(password)])
         try await connection.run(script: Self.opening)
         do {
-            _ = try await Migrator(roles: [("client", ground.role), ("gateway", name + "_gateway")]).migrate(
+            _ = try await Migrator.ofAllRooms(roles: [("client", ground.role), ("gateway", name + "_gateway")]).migrate(
                 on: connection)
         } catch {
             throw Failure("\(error)")

@@ -69,7 +69,7 @@ final class StreamWorld: Sendable {
         let connection = try await Connection.open(options, name: "load")
         try await connection.run(script: "create role millrace_client")
         do {
-            _ = try await Migrator(roles: [("client", "millrace_client")]).migrate(on: connection)
+            _ = try await Migrator.ofAllRooms(roles: [("client", "millrace_client")]).migrate(on: connection)
         } catch {
             throw Failure("\(error)")
         }

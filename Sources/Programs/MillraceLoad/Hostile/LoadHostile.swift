@@ -78,7 +78,7 @@ private struct HostileScenario: Sendable {
         try await connection.run(
             script: "do $$ begin execute format('create role %I nologin', current_setting('millrace.hostile')); end $$")
         do {
-            _ = try await Migrator(roles: [("client", role)]).migrate(on: connection)
+            _ = try await Migrator.ofAllRooms(roles: [("client", role)]).migrate(on: connection)
         } catch {
             throw Failure("\(error)")
         }

@@ -136,7 +136,7 @@ enum LoadGround {
             surroundings: invocation.surroundings, tree: invocation.tree)
         do {
             let connection = try await Connection.open(try own.connectionOptions(), name: "load")
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             await connection.close()
         } catch let failure as Migrator.Failure {
             throw Failure(failure.description)

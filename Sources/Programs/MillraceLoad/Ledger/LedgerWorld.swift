@@ -88,7 +88,7 @@ final class LedgerWorld: Sendable {
             throw Failure(error.description)
         }
         let connection = try await office()
-        _ = try await Migrator().migrate(on: connection)
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
         try await connection.run(
             script: """
                 create schema ledger;

@@ -25,7 +25,7 @@ struct MailMemory: Sendable {
             _ = try await cluster.start(deadline: .seconds(120))
             let options = ConnectionOptions(location: cluster.url())
             let connection = try await Connection.open(options, name: "load")
-            _ = try await Migrator().migrate(on: connection)
+            _ = try await Migrator.ofAllRooms().migrate(on: connection)
             try await handIn(directory + "/blobs", options, on: connection)
             let began = ContinuousClock.now
             start(workers, database: cluster.url(), blobs: directory + "/blobs")

@@ -40,7 +40,7 @@ final class MailWorld: Sendable {
         }
         let database = ConnectionOptions(location: cluster.url())
         let connection = try await Connection.open(database, name: "load")
-        _ = try await Migrator().migrate(on: connection)
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
         await connection.close()
         var supervision = invocation.settings.supervision
         supervision.database = database

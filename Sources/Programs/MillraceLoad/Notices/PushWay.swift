@@ -44,7 +44,7 @@ struct PushWay: Sendable {
 
     private func measure(_ notices: Int, _ alarms: Int, at database: ConnectionOptions) async throws -> Result {
         let connection = try await Connection.open(database, name: "load")
-        _ = try await Migrator().migrate(on: connection)
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
         let pool = Pool(database, size: 2)
         var options = NoticeService.Options(database: database)
         options.slots = 64

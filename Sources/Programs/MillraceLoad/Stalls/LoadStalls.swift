@@ -50,7 +50,7 @@ struct StallScenario {
         await office.close()
         let own = invocation.options(at: LoadGround.location(options.location, database: name))
         let connection = try await Connection.open(own, name: "load")
-        _ = try await Migrator(testClock: true).migrate(on: connection)
+        _ = try await Migrator.ofAllRooms(testClock: true).migrate(on: connection)
         let jobs = invocation.parsed.integer("jobs") ?? 0
         if jobs > 0 {
             var filling = Filling(invocation, on: connection, label: "filled:", total: jobs)

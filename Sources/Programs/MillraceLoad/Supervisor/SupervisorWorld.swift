@@ -27,7 +27,7 @@ final class SupervisorWorld: Sendable {
             throw Failure(error.description)
         }
         let connection = try await connect()
-        _ = try await Migrator().migrate(on: connection)
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
         await connection.close()
     }
 

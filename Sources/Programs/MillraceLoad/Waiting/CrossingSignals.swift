@@ -83,7 +83,7 @@ struct CrossingSignals: Sendable {
     ) async throws -> ([Bar], [(String, JSONValue)]) {
         let options = ConnectionOptions(location: cluster.url(), applicationName: "crossing")
         let office = try await Connection.open(options, name: "load")
-        _ = try await Migrator().migrate(on: office)
+        _ = try await Migrator.ofAllRooms().migrate(on: office)
         try await office.run(
             script: """
                 create table public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());

@@ -1,0 +1,74 @@
+import Schema
+
+/// What a migrate does to a schema, found without looking at it again: which scripts it runs, and which rooms there are afterwards.
+struct MigrationPlan {
+    struct Step {
+        var line: String
+        var migration: Script
+        /// false: what it makes is there already, from before lines.
+        var isRun: Bool
+    }
+
+    private(set) var steps: [Step] = []
+    /// Those that are installed afterwards, in order.
+    private(set) var rooms: [RoomSchema] = []
+    /// Those that go, the highest first.
+    private(set) var removed: [RoomSchema] = []
+
+    var scripts: [Script] { steps.filter(\.isRun).map(\.migration) }
+
+    init(
+        _ installed: InstalledLines, rooms known: [RoomSchema], adding: [String], removing: [String]
+    ) throws(Migrator.Failure) {
+        for name in adding + removing where !known.contains(where: { $0.name == name }) {
+            throw .noSuchRoom(name, known: known.map(\.name))
+        }
+        switch installed {
+        case .none: try plan(version: 0, numbers: [:], known, adding, removing)
+        case .oneLine(let number):
+            guard number >= Schema.oldestAdopted else {
+                throw .olderSchema(found: number, oldest: Schema.oldestAdopted)
+            }
+            // A number of that line beyond what was ever released is of a program that we do not know.
+            let last = Schema.adoption[Schema.adoption.count - 2].number
+            guard number <= last else { throw .newerSchema(found: number, known: last, line: "core") }
+            steps = Schema.adoption.filter { $0.number > number }.map { Step(line: "core", migration: $0, isRun: true) }
+            var numbers: [String: Int] = [:]
+            for room in [Schema.core] + known {
+                guard let first = room.migrations.first else { continue }
+                steps.append(Step(line: room.name, migration: first, isRun: false))
+                numbers[room.name] = first.number
+            }
+            try plan(version: numbers["core"] ?? 0, numbers: numbers, known, adding, removing)
+        case .lines(let numbers):
+            try plan(version: numbers["core"] ?? 0, numbers: numbers, known, adding, removing)
+        }
+    }
+
+    private mutating func plan(
+        version: Int, numbers: [String: Int], _ known: [RoomSchema], _ adding: [String], _ removing: [String]
+    ) throws(Migrator.Failure) {
+        let unknown = numbers.keys.filter { name in name != "core" && !known.contains { $0.name == name } }
+        guard unknown.isEmpty else { throw .unknownRooms(unknown.sorted()) }
+        var wanted = Set(numbers.keys).union(adding)
+        // From the highest down, so that what is needed by a need is found too.
+        for room in known.reversed() where wanted.contains(room.name) { wanted.formUnion(room.needs) }
+        for name in removing where numbers[name] == nil { throw .notInstalled(name) }
+        wanted.subtract(removing)
+        for name in removing {
+            let others = known.filter { wanted.contains($0.name) && $0.needs.contains(name) }.map(\.name)
+            guard others.isEmpty else { throw .roomIsNeeded(name, by: others) }
+        }
+        rooms = known.filter { wanted.contains($0.name) }
+        removed = known.reversed().filter { removing.contains($0.name) }
+        for room in [Schema.core] + rooms {
+            let number = room.name == "core" ? version : numbers[room.name] ?? 0
+            guard number <= room.version else {
+                throw .newerSchema(found: number, known: room.version, line: room.name)
+            }
+            steps += room.migrations.filter { $0.number > number }.map {
+                Step(line: room.name, migration: $0, isRun: true)
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+package import Postgres
+
+extension Migrator {
+    package enum Failure: Error, Sendable, CustomStringConvertible {
+        /// `line`: whose migrations are newer, the core's or a room's.
+        case newerSchema(found: Int, known: Int, line: String)
+        case olderSchema(found: Int, oldest: Int)
+        /// The schema has rooms that this program has not.
+        case unknownRooms([String])
+        case noSuchRoom(String, known: [String])
+        case notInstalled(String)
+        /// It cannot be taken away while others need it.
+        case roomIsNeeded(String, by: [String])
+        case roomHasRows(String, table: String)
+        case oldServer(Int)
+        case foreignSchema(owner: String, role: String)
+        case foreignObjects([SchemaObject], owner: String)
+        case busy(PostgresError)
+        case database(PostgresError)
+
+        /// The schema is not one that this program may migrate.
+        package var refusesSchema: Bool {
+            switch self {
+            case .newerSchema, .olderSchema, .unknownRooms, .foreignSchema, .foreignObjects: true
+            case .noSuchRoom, .notInstalled, .roomIsNeeded, .roomHasRows, .oldServer, .busy, .database: false
+            }
+        }
+
+        package var description: String {
+            switch self {
+            case .newerSchema(let found, let known, "core"):
+                "The database has schema version \(found), and this program knows only up to \(known). Use a newer millrace."
+            case .newerSchema(let found, let known, let room):
+                "The room \(room) has schema version \(found), and this program knows only up to \(known). Use a newer millrace."
+            case .olderSchema(let found, let oldest):
+                """
+                The database has schema version \(found), and this program takes over from \(oldest) on. \
+                Migrate with millrace 0.1.0 first, and then again with this one.
+                """
+            case .unknownRooms(let names):
+                """
+                The database has \(names.count == 1 ? "the room" : "the rooms") \(names.joined(separator: ", ")), which this program has not: \
+                it would take \(names.count == 1 ? "its" : "their") functions away. Migrate with a program that has \
+                \(names.count == 1 ? "it" : "them").
+                """
+            case .noSuchRoom(let name, let known):
+                "There is no room \(name). The rooms are: \(known.joined(separator: ", "))."
+            case .notInstalled(let name):
+                "The room \(name) is not installed."
+            case .roomIsNeeded(let name, let others):
+                "The room \(name) is needed by \(others.joined(separator: ", ")): remove \(others.count == 1 ? "that" : "those") too, or keep it."
+            case .roomHasRows(let name, let table):
+                "The room \(name) has rows, in \(table) for one."
+            case .oldServer(let version):
+                "Postgres 14 or later is needed; this server is \(version / 10000)."
+            case .foreignSchema(let owner, let role):
+                """
+                The schema millrace belongs to the role \(owner), and this is \(role): what is in it would run with this role's rights. \
+                Migrate as \(owner); or, if nobody made it on purpose, look at it, drop it, and migrate again.
+                """
+            case .foreignObjects(let objects, let owner):
+                """
+                The schema millrace holds what no migration made: \(SchemaObject.list(objects)). Look at each. Drop it or move it to another \
+                schema (alter … set schema …); what is Millrace's own and has another owner goes back with alter … owner to \(owner). \
+                Then migrate again.
+                """
+            case .busy(let error): "Other sessions kept the tables locked; try again. \(error)"
+            case .database(let error): "The migration failed and changed nothing. \(error)"
+            }
+        }
+    }
+}

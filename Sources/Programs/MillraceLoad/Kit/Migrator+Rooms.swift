@@ -1,0 +1,10 @@
+import Queues
+import RoomSchemas
+
+extension Migrator {
+    /// A schema with every room.
+    static func ofAllRooms(roles: [(role: String, name: String)] = [], testClock: Bool = false) -> Migrator {
+        Migrator(
+            rooms: RoomSchemas.all, adding: RoomSchemas.names, roles: roles, testClock: testClock)
+    }
+}

@@ -1,0 +1,148 @@
+import Postgres
+import RoomSchemas
+import Schema
+import TestSupport
+import Testing
+
+@testable import Queues
+
+/// A line of migrations for each room: the core alone, rooms added and taken away, and databases from before there were lines.
+@Suite struct RoomLineTests {
+    private static func withEmpty(_ body: (Connection) async throws -> Void) async throws {
+        try await withDatabase(.empty) { database in
+            let connection = try await database.connect()
+            try await body(connection)
+            await connection.close()
+        }
+    }
+
+    private static func refusal(_ migrator: Migrator, on connection: Connection) async -> String? {
+        do throws(Migrator.Failure) {
+            _ = try await migrator.migrate(on: connection)
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test func `a first migrate makes the core alone, and its queue works`() async throws {
+        try await Self.withEmpty { connection in
+            let report = try await Migrator(rooms: RoomSchemas.all).migrate(on: connection)
+            #expect(report.isNew && report.rooms == [] && report.applied == ["100_core"])
+            #expect(try await Queue.installedRooms(on: connection) == [:])
+            let id = try await connection.enqueue()
+            try await connection.openSession()
+            try await connection.claim()
+            #expect(try await connection.finish([.init(id: id, outcome: 1)], complete: [9: 1]) == [9])
+            #expect(try await connection.state(id) == "succeeded")
+            _ = try await connection.value("select millrace.maintain()")
+            // Nothing of a room is there, and a second migrate adds nothing.
+            let rooms = RoomSchemas.all.flatMap(SchemaNames.tables(of:))
+            #expect(rooms.count > 80)
+            #expect(
+                try await connection.column(
+                    "select relname from pg_class where relnamespace = 'millrace'::regnamespace"
+                )
+                .filter(rooms.contains) == [])
+            #expect(try await Migrator(rooms: RoomSchemas.all).migrate(on: connection).applied == [])
+        }
+    }
+
+    @Test func `a room comes with what it needs, and goes only when nobody needs it and nothing is lost unsaid`()
+        async throws
+    {
+        try await Self.withEmpty { connection in
+            var migrator = Migrator(rooms: RoomSchemas.all, adding: ["mail"])
+            #expect(
+                try await migrator.migrate(on: connection).rooms == ["blobs", "events", "people", "templates", "mail"])
+            migrator.adding = ["mial"]
+            #expect(await Self.refusal(migrator, on: connection)?.contains("There is no room mial") == true)
+            migrator.adding = []
+            migrator.removing = ["blobs"]
+            #expect(await Self.refusal(migrator, on: connection)?.contains("is needed by mail") == true)
+            migrator.removing = ["chat"]
+            #expect(await Self.refusal(migrator, on: connection) == "The room chat is not installed.")
+            try await connection.run(
+                "insert into millrace.mail_suppression (hash, purpose, reason, by, at) values ('a', 'marketing', 'r', 'me', now())"
+            )
+            migrator.removing = ["mail"]
+            #expect(
+                await Self.refusal(migrator, on: connection) == "The room mail has rows, in mail_suppression for one.")
+            #expect(try await connection.int("select count(*) from millrace.mail_suppression") == 1)
+            migrator.removesRows = true
+            #expect(
+                try await migrator.migrate(on: connection).rooms == ["blobs", "events", "people", "templates"])
+            #expect(try await connection.value("select to_regclass('millrace.mail')") == nil)
+            // And it comes again.
+            #expect(
+                try await Migrator(rooms: RoomSchemas.all, adding: ["mail"]).migrate(on: connection).applied == [
+                    "001_mail"
+                ])
+        }
+    }
+
+    @Test func `a program refuses a schema that has a room which it has not`() async throws {
+        try await Self.withEmpty { connection in
+            _ = try await Migrator(rooms: RoomSchemas.all, adding: ["events", "quotas"]).migrate(on: connection)
+            let before = try await SchemaPrint.read(on: connection)
+            let refusal = await Self.refusal(
+                Migrator(rooms: RoomSchemas.all.filter { $0.name == "events" }), on: connection)
+            #expect(refusal?.hasPrefix("The database has the room quotas, which this program has not") == true)
+            #expect(SchemaPrint.differences(before, try await SchemaPrint.read(on: connection)) == [])
+        }
+    }
+
+    /// Each room is put on what stands below it, and taken away again, the highest first.
+    @Test func `a schema that a room was taken away from is one that never had it`() async throws {
+        try await Self.withEmpty { connection in
+            _ = try await Migrator(rooms: RoomSchemas.all).migrate(on: connection)
+            var before: [Set<String>] = []
+            for room in RoomSchemas.all {
+                before.append(try await SchemaPrint.read(on: connection))
+                _ = try await Migrator(rooms: RoomSchemas.all, adding: [room.name]).migrate(on: connection)
+            }
+            for (room, print) in zip(RoomSchemas.all, before).reversed() {
+                _ = try await Migrator(rooms: RoomSchemas.all, removing: [room.name]).migrate(on: connection)
+                #expect(
+                    SchemaPrint.differences(print, try await SchemaPrint.read(on: connection)) == [], "\(room.name)")
+            }
+        }
+    }
+
+    @Test func `a database from before lines is taken over as it is, and is then like a new one`() async throws {
+        try await Self.withEmpty { old in
+            try await old.run(
+                "create schema millrace; create table millrace.migration (number int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())"
+            )
+            for migration in try OldSchema.migrations {
+                try await old.run(script: .shipped(migration.bytes))
+                try await old.run(
+                    "insert into millrace.migration (number, name) values (\(migration.number), '\(migration.name)')")
+            }
+            try await SchemaContents.writeDown(on: old)
+            let salt = try await old.value("select value from millrace.setting where name = 'mail_salt'")
+            let report = try await Migrator(rooms: RoomSchemas.all).migrate(on: old)
+            #expect(!report.isNew && report.rooms == RoomSchemas.all.map(\.name))
+            #expect(try await old.value("select value from millrace.setting where name = 'salt'") == salt)
+            #expect(try await Queue.schemaState(on: old).version == Schema.version)
+            let adopted = try await SchemaPrint.read(on: old)
+            try await Self.withEmpty { new in
+                _ = try await Migrator.ofAllRooms().migrate(on: new)
+                #expect(SchemaPrint.differences(adopted, try await SchemaPrint.read(on: new)) == [])
+            }
+        }
+    }
+
+    @Test(arguments: [(73, "takes over from 74 on"), (98, "knows only up to")])
+    func `a schema that is too old or of nobody knows whom is refused`(number: Int, words: String) async throws {
+        try await Self.withEmpty { connection in
+            try await connection.run(
+                """
+                create schema millrace;
+                create table millrace.migration (number int primary key, name text not null, applied_at timestamptz not null default clock_timestamp());
+                insert into millrace.migration (number, name) values (\(number), 'one')
+                """)
+            #expect(await Self.refusal(Migrator(), on: connection)?.contains(words) == true)
+        }
+    }
+}

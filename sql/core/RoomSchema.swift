@@ -1,0 +1,44 @@
+/// What one room has in the database: a line of numbered migrations, each applied once, and functions, applied again by every migrate.
+package struct RoomSchema: Sendable {
+    package let name: String
+    /// The rooms that it calls, besides the core. They are installed with it.
+    package let needs: [String]
+    /// What it is, for a list of rooms.
+    package let purpose: String
+    /// Kinds of jobs that its workers do.
+    package let kinds: [String]
+    /// In order. Append only; never edit one that was released.
+    package let migrations: [Script]
+    /// In the order in which they build on each other.
+    package let functions: [Script]
+
+    package init(
+        name: String, needs: [String] = [], purpose: String, kinds: [String] = [], migrations: [Script],
+        functions: [Script]
+    ) {
+        self.name = name
+        self.needs = needs
+        self.purpose = purpose
+        self.kinds = kinds
+        self.migrations = migrations
+        self.functions = functions
+    }
+
+    /// The number of its last migration.
+    package var version: Int { migrations.last?.number ?? 0 }
+}
+
+package struct Script: Sendable {
+    package let name: String
+    package let bytes: [UInt8]
+
+    package init(_ name: String, _ bytes: [UInt8]) {
+        self.name = name
+        self.bytes = bytes
+    }
+
+    package var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// Of a migration: 7 of `007_schedules`.
+    package var number: Int { Int(name.prefix { $0 != "_" }) ?? 0 }
+}
