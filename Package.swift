@@ -71,7 +71,7 @@ let package = Package(
         .target(
             name: "RoomSchemas", dependencies: ["Schema"], path: "sql",
             exclude: [
-                "README.md", "core", "locks.md", "rooms-upward.txt", "rooms.md", "states.md", "storage.md",
+                "README.md", "core", "locks.md", "rooms.md", "states.md", "storage.md",
             ], swiftSettings: strict, plugins: ["EmbedSQL"]),
 
         .target(name: "CCage", path: "Sources/System/CCage", linkerSettings: [.linkedLibrary("seccomp")]),

@@ -1,8 +1,7 @@
 """Reads who calls whom in sql/, for deploy/check-house: the rooms, their order and their tables stand in sql/rooms.md.
 
 A room is a folder of sql with its functions; the rooms of the core are the folders of sql/core. It may call and read the rooms that it names as its needs, which stand above it in that page's
-table, and it writes its own tables only. What still breaks this is listed in sql/rooms-upward.txt. A line there that is not needed any
-more fails the check, so the list gets shorter with each edge that is cut.
+table, and it writes its own tables only.
 """
 import collections
 import json
@@ -169,31 +168,27 @@ class Graph:
             if room and use.room and room != use.room:
                 self.found.append((use, room, what))
 
-    def key(self, use, room, what):
-        return f"{use.room} {use.object} {'writes' if what == 'write' else 'uses'} {room} {use.name}"
-
     def breaches(self):
         """Each breach once, with its first place. A table that another room writes is one, whichever of the two is above."""
         kept = {}
         for use, room, what in self.found:
             if what == "write" and not self.rooms.may_write(use.room, room):
-                kept.setdefault(self.key(use, room, "write"), (use, room, "write"))
+                kept.setdefault((use.room, use.object, room, use.name, "write"), (use, room, "write"))
             if not self.rooms.may_use(use.room, room):
-                kept.setdefault(self.key(use, room, "use"), (use, room, "use"))
+                kept.setdefault((use.room, use.object, room, use.name, "use"), (use, room, "use"))
         return kept
 
-    def edges(self, without=()):
+    def edges(self):
         """Room to room, with the uses that make the edge."""
         made = collections.defaultdict(set)
         for use, room, what in self.found:
-            if self.key(use, room, "use") not in without:
-                made[use.room, room].add(f"{use.object} → {use.name}")
+            made[use.room, room].add(f"{use.object} → {use.name}")
         return made
 
-    def cycles(self, without=()):
+    def cycles(self):
         """The sets of rooms that reach each other, the largest first."""
         reached = collections.defaultdict(set)
-        for one, other in self.edges(without):
+        for one, other in self.edges():
             reached[one].add(other)
         closed = {}
         for room in self.rooms.order:
@@ -206,11 +201,6 @@ class Graph:
             closed[room] = seen
         sets = {frozenset([room] + [other for other in closed[room] if room in closed[other]]) for room in self.rooms.order}
         return sorted((one for one in sets if len(one) > 1), key=len, reverse=True)
-
-
-def allowed(root):
-    path = pathlib.Path(root) / "sql/rooms-upward.txt"
-    return [line for line in path.read_text().split("\n") if line and not line.startswith("#")] if path.exists() else []
 
 
 def figures(graph):
@@ -241,24 +231,10 @@ def check(root):
         for other in sorted(rooms.needs[room]):
             if other not in rooms.order or not rooms.is_above(room, other):
                 broken.append(f"sql/rooms.md: {room} needs {other}, which does not stand above it in the table")
-    kept = graph.breaches()
-    listed = allowed(root)
-    for key, (use, room, what) in sorted(kept.items()):
-        if key not in listed:
-            why = f"the table {use.name} is {room}'s" if what == "write" else (
-                f"{room} stands above {use.room} in the order" if rooms.is_above(room, use.room) else f"{use.room} does not name {room} as a need")
-            broken.append(f"{use.file}:{use.line} {use.object} {'writes' if what == 'write' else 'uses'} millrace.{use.name}: {why} (sql/rooms.md)")
-    for key in listed:
-        if key not in kept:
-            broken.append(f"sql/rooms-upward.txt: “{key}” is not needed any more")
-    for cycle in graph.cycles(without=set(listed)):
+    for _, (use, room, what) in sorted(graph.breaches().items()):
+        why = f"the table {use.name} is {room}'s" if what == "write" else (
+            f"{room} stands above {use.room} in the order" if rooms.is_above(room, use.room) else f"{use.room} does not name {room} as a need")
+        broken.append(f"{use.file}:{use.line} {use.object} {'writes' if what == 'write' else 'uses'} millrace.{use.name}: {why} (sql/rooms.md)")
+    for cycle in graph.cycles():
         broken.append(f"{', '.join(sorted(cycle))} call each other in a cycle")
     return broken, figures(graph)
-
-
-if __name__ == "__main__":
-    import sys
-
-    # What still breaks the order, as sql/rooms-upward.txt lists it.
-    for line in sorted(Graph(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent).breaches()):
-        print(line)

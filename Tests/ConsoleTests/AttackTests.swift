@@ -333,7 +333,7 @@ import Testing
             let bobs = [("Cookie", try await world.cookie("bob", Self.password))]
             // The page of quests stands still for everybody, and ada asks for it again and again.
             let holder = try await world.database.connect("holder")
-            try await holder.run("begin; lock table millrace.family in access exclusive mode")
+            try await holder.run("begin; lock table millrace.quest_family in access exclusive mode")
             func waiting() async throws -> Int {
                 try await world.connection.int(
                     "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

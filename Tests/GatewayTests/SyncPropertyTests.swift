@@ -101,7 +101,7 @@ import Testing
                 'hobbies', (select jsonb_agg(jsonb_build_array(h.name, h.fact, (select jsonb_agg(c.fact order by c.fact) from millrace.card c where c.hobby = h.id))
                              order by h.name) from millrace.hobby h where h.person = '\(person)'),
                 'moods', (select jsonb_agg(jsonb_build_array(m.color, m.at) order by m.at, m.color) from millrace.mood m where m.person = '\(person)'),
-                'member', (select jsonb_build_array(m.mood_streak, m.mood_best, m.mood_last) from millrace.family_member m where m.person = '\(person)'),
+                'member', (select jsonb_build_array(m.mood_streak, m.mood_best, m.mood_last) from millrace.quest_person m where m.person = '\(person)'),
                 'points', millrace.points_total('\(person)'),
                 'quests', (select jsonb_agg(c.day order by c.day) from millrace.quest_completion c where c.person = '\(person)' and c.undone_at is null),
                 'quest', (select jsonb_agg(q.state) from millrace.quest q where q.family = 'family-of-\(person)' and q.state <> 'open'),

@@ -115,6 +115,16 @@ import Testing
         }
     }
 
+    /// Columns of tables that no role may read, and where their rows have moved. A view shows them under the names that they had.
+    private static let moved = [
+        "family.best": "quest_family", "family.due_at": "quest_family", "family.failures": "quest_family",
+        "family.freezes": "quest_family", "family.next_rollover_at": "quest_family",
+        "family.opened_at": "quest_family", "family.problem": "quest_family", "family.streak": "quest_family",
+        "family.today": "quest_family", "family_member.mood_best": "quest_person",
+        "family_member.mood_freezes": "quest_person", "family_member.mood_last": "quest_person",
+        "family_member.mood_streak": "quest_person",
+    ]
+
     @Test func `no column of a table or view has gone or changed its type`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
@@ -126,7 +136,12 @@ import Testing
                       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
                      where c.relnamespace = 'millrace'::regnamespace and c.relkind in ('r', 'p', 'v') and not c.relispartition
                     """))
-            #expect(try Self.recorded("columns").filter { !now.contains($0) } == [])
+            let gone = try Self.recorded("columns").filter { line in
+                let column = line.prefix { $0 != " " }
+                let place = Self.moved[String(column)].map { $0 + line.drop { $0 != "." } }
+                return !now.contains(place ?? line)
+            }
+            #expect(gone == [])
             await connection.close()
         }
     }

@@ -40,7 +40,7 @@ extension Connection {
     /// Everything that must not depend on when a worker looked.
     func questState() async throws(PostgresError) -> [String] {
         try await column(
-            "select x from (select family || ' ' || zone || ' ' || today || ' ' || next_rollover_at || ' ' || opened_at || ' ' || streak || ' ' || best || ' ' || freezes as x from millrace.family union all select family || ' ' || day || ' ' || item || ' ' || state from millrace.quest union all select person || ' ' || key || ' ' || delta from millrace.points_ledger) q order by x collate \"C\""
+            "select x from (select family || ' ' || zone || ' ' || today || ' ' || next_rollover_at || ' ' || opened_at || ' ' || streak || ' ' || best || ' ' || freezes as x from millrace.quest_family union all select family || ' ' || day || ' ' || item || ' ' || state from millrace.quest union all select person || ' ' || key || ' ' || delta from millrace.points_ledger) q order by x collate \"C\""
         )
     }
 

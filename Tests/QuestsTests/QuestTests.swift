@@ -372,8 +372,8 @@ import Testing
                 try await connection.rollOver()
             }
             #expect(try await connection.findings().isEmpty)
-            try await connection.run("update millrace.family set streak = 3")
-            try await connection.run("update millrace.family_member set mood_streak = 1 where person = 'kid'")
+            try await connection.run("update millrace.quest_family set streak = 3")
+            try await connection.run("update millrace.quest_person set mood_streak = 1 where person = 'kid'")
             try await connection.run(
                 "update millrace.quest set state = 'missed' where day = (select min(day) from millrace.quest)")
             try await connection.run("delete from millrace.points_ledger where key like 'mood_streak:%'")

@@ -72,7 +72,7 @@ import Testing
                             "\(CivilDate(dayNumber: $0.key)) \($0.value.rawValue)"
                         }, "\(family)")
                 let row = try await connection.column(
-                    "select array[streak, best, freezes]::text || today || extract(epoch from next_rollover_at)::bigint from millrace.family where family = '\(family)'"
+                    "select array[streak, best, freezes]::text || today || extract(epoch from next_rollover_at)::bigint from millrace.quest_family where family = '\(family)'"
                 )
                 let streak = clock.streak
                 #expect(
@@ -121,7 +121,11 @@ import Testing
     @Test func `a broken family fails alone, says why, and comes back when it is mended`() async throws {
         try await withConnection(.movableClock) { connection in
             for n in 0..<20 { try await connection.makeFamily("f\(n)", zone: "UTC", teens: []) }
-            try await connection.run("update millrace.family set zone = 'No/Where' where family = 'f7'")
+            try await connection.run(
+                """
+                update millrace.quest_family set zone = 'No/Where' where family = 'f7';
+                set session_replication_role = replica; update millrace.family set zone = 'No/Where' where family = 'f7'; reset session_replication_role
+                """)
             try await connection.advance(by: "1 day")
             #expect(
                 try await connection.records("select families, days, failed from millrace.quest_rollover()") == [
@@ -162,7 +166,7 @@ import Testing
         try await withDatabase(.movableClock) { database in
             let owner = try await database.connect()
             try await owner.run(
-                "create table public.rolled (family text, day date, primary key (family, day)); create function public.note() returns trigger language plpgsql as $$ begin insert into public.rolled values (new.family, new.today); return null; end $$; create trigger note after update of today on millrace.family for each row when (old.today <> new.today) execute function public.note()"
+                "create table public.rolled (family text, day date, primary key (family, day)); create function public.note() returns trigger language plpgsql as $$ begin insert into public.rolled values (new.family, new.today); return null; end $$; create trigger note after update of today on millrace.quest_family for each row when (old.today <> new.today) execute function public.note()"
             )
             for n in 0..<40 { try await owner.makeFamily("f\(n)", zone: Self.places[n % 12], teens: []) }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -233,16 +237,35 @@ import Testing
     @Test func `a new time-zone database moves the ends of days that it changes`() async throws {
         try await withConnection(.movableClock) { connection in
             try await connection.makeFamily(zone: "Asia/Tokyo")
-            let ends = try await connection.value("select next_rollover_at from millrace.family")
+            let ends = try await connection.value("select next_rollover_at from millrace.quest_family")
             // As if the database had known another rule.
             try await connection.run(
-                "update millrace.family set next_rollover_at = next_rollover_at + interval '1 hour', due_at = due_at + interval '1 hour'"
+                "update millrace.quest_family set next_rollover_at = next_rollover_at + interval '1 hour', due_at = due_at + interval '1 hour'"
             )
             try await connection.run(
                 "update millrace.family_clock set print = 'other', checked_at = checked_at - interval '2 days'")
             #expect(try await connection.int("select millrace.quest_zones_check()") == 1)
-            #expect(try await connection.value("select next_rollover_at from millrace.family") == ends)
+            #expect(try await connection.value("select next_rollover_at from millrace.quest_family") == ends)
             #expect(try await connection.int("select millrace.quest_zones_check()") == 0)
+        }
+    }
+
+    @Test func `a reminder that moves west with its family expires with the day there`() async throws {
+        try await withConnection(.movableClock) { connection in
+            try await connection.run(
+                """
+                update millrace.test_clock set shift = timestamptz '2027-03-20 03:00Z' - clock_timestamp();
+                select millrace.family_create('f', 'Asia/Tokyo'), millrace.family_join('f', 'kid', 'teen');
+                select millrace.test_clock_advance('1 day');
+                select * from millrace.quest_rollover()
+                """)
+            try await connection.run("select millrace.family_zone('f', 'America/New_York')")
+            #expect(
+                try await connection.column(
+                    """
+                    select n.kind || ' ' || (n.due_at < f.next_rollover_at) || ' ' || (n.expires_at = f.next_rollover_at)
+                      from millrace.notice n, millrace.families f where n.kind = 'daily_reminder' and n.status = 'pending'
+                    """) == ["daily_reminder true true"])
         }
     }
 }

@@ -189,7 +189,7 @@ import Testing
                 """)
             #expect(
                 functions == [
-                    "claim_turn", "enqueue_as", "event_wake", "feed_wake", "feed_watch", "notice_wake", "wake_saying",
+                    "claim_turn", "enqueue_as", "event_wake", "feed_say", "feed_wake", "notice_wake", "wake_saying",
                     "watch",
                 ],
                 "another function takes one: who else can hold it, and what then?")

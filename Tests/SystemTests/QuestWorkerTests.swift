@@ -20,7 +20,7 @@ import Testing
                 create table public.rolled (family text, day date, primary key (family, day));
                 create function public.note() returns trigger language plpgsql as
                     $$ begin insert into public.rolled values (new.family, new.today); return null; end $$;
-                create trigger note after update of today on millrace.family for each row
+                create trigger note after update of today on millrace.quest_family for each row
                     when (old.today <> new.today) execute function public.note();
                 select count(millrace.family_create('f' || n, case n % 3 when 0 then 'UTC' when 1 then 'Asia/Tokyo' else 'America/New_York' end))
                   from generate_series(1, 3000) n;
@@ -42,7 +42,7 @@ import Testing
             }
             try await eventually("all midnights are behind") {
                 try await owner.bool(
-                    "select not exists (select from millrace.family where next_rollover_at <= millrace.now())")
+                    "select not exists (select from millrace.quest_family where next_rollover_at <= millrace.now())")
             }
             for worker in crew { try await worker.stop() }
             let odd = try await owner.int(
@@ -92,13 +92,13 @@ import Testing
                     #""state":"open""#))
             #expect(try await Self.run(["quests", "rollover", "--dry-run"], on: database).output == "nothing is due")
             #expect(try await Self.run(["quests", "verify"], on: database).code == 0)
-            try await owner.run("update millrace.family set streak = 9")
+            try await owner.run("update millrace.quest_family set streak = 9")
             let wrong = try await Self.run(["quests", "verify", "--json"], on: database)
             #expect(wrong.code == 1 && wrong.output.contains(#""findings": 1"#))
             #expect(try await Self.run(["quests", "verify", "--repair"], on: database).code == 1)
             #expect(try await Self.run(["quests", "verify"], on: database).code == 0)
             try await owner.run(
-                "update millrace.family set next_rollover_at = now() - interval '1 hour', due_at = now() - interval '1 hour'"
+                "update millrace.quest_family set next_rollover_at = now() - interval '1 hour', due_at = now() - interval '1 hour'"
             )
             let late = try await Self.run(["status", "--json"], on: database)
             #expect(late.output.contains("1 families wait for their midnight"))

@@ -104,6 +104,7 @@ package enum Schema {
         Script("080_answers_without_reasons", Embedded._080_answers_without_reasons),
         Script("081_one_row_for_a_thread", Embedded._081_one_row_for_a_thread),
         Script("082_hooks", Embedded._082_hooks),
+        Script("083_each_room_writes_its_own_tables", Embedded._083_each_room_writes_its_own_tables),
         Script("099_lines", Embedded._099_lines),
     ]
     package static let oldestAdopted = 74

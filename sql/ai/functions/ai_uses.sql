@@ -5,9 +5,8 @@ create or replace function millrace.ai_put_to_use(q millrace.ai_question) return
 language plpgsql volatile as $$
 begin
     if q.actor is not null and q.room is distinct from 'chat' then
-        insert into millrace.feed (at, topic, person, ref, change, data)
-        values (millrace.now(), 'ai', q.actor, q.id, q.status, jsonb_strip_nulls(jsonb_build_object('purpose', q.purpose, 'room', q.room, 'ref', q.ref, 'reason', q.reason)));
-        perform millrace.feed_wake();
+        perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'ai', person => q.actor, ref => q.id::text, change => q.status,
+            data => jsonb_strip_nulls(jsonb_build_object('purpose', q.purpose, 'room', q.room, 'ref', q.ref, 'reason', q.reason)))]);
     end if;
     if q.room is not null then
         perform millrace.hooks_must('answered', to_jsonb(q));

@@ -180,9 +180,7 @@ declare
     t timestamptz := millrace.now();
     one record;
 begin
-    insert into millrace.setting as s (name, value) values ('blobs_swept_at', t::text)
-        on conflict (name) do update set value = excluded.value where s.value::timestamptz <= t - every;
-    if not found then
+    if not millrace.setting_turn('blobs_swept_at', every) then
         return false;
     end if;
     for one in select r.blob, r.owner from millrace.blob_reference r where r.owner like 'upload:%' and r.at <= t - interval '2 days' limit 10000 loop

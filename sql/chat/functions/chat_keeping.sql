@@ -35,9 +35,8 @@ begin
         -- Nothing of what the person wrote stays, nor a hash of it.
         update millrace.chat_thread t set created_by = null, title = null, digest = '' where t.id = h.id and t.created_by = chat_erase_person.person;
     end loop;
-    delete from millrace.notice x where x.kind = 'chat.message' and x.data ->> 'sender' = chat_erase_person.person;
-    get diagnostics n = row_count;
-    return gone + n;
+    return gone + millrace.notices_drop(array(
+        select x.id from millrace.notice x where x.kind = 'chat.message' and x.data ->> 'sender' = chat_erase_person.person));
 end $$;
 
 -- What is over: messages older than the rule says, threads that have been closed for 30 days, and the rest of long threads that nobody is in.

@@ -2,17 +2,17 @@
 
 -- The family, locked, if this message may complete its quest of today; null: there is nothing to complete. Families are locked before threads.
 -- One query on the way of every message; a family that no worker has taken over its midnight yet is looked at more closely.
-create or replace function millrace.chat_quest_family(the_thread uuid, me text) returns millrace.family
+create or replace function millrace.chat_quest_family(the_thread uuid, me text) returns millrace.quest_family
 language plpgsql volatile as $$
 declare
-    f millrace.family;
+    f millrace.quest_family;
     t timestamptz := millrace.now();
     the_day date;
     the_kind text;
 begin
     select x.* into f
       from millrace.chat_thread h
-      join millrace.family x on x.family = h.family
+      join millrace.quest_family x on x.family = h.family
       left join millrace.quest q on q.family = x.family and q.day = x.today
       left join millrace.quest_item i on i.id = q.item
      where h.id = the_thread and h.closed_at is null and exists (select from millrace.chat_member m where m.thread = h.id and m.person = me)
@@ -32,7 +32,7 @@ begin
             return null;
         end if;
     end if;
-    return millrace.family_lock(f.family);
+    return millrace.quest_family_of(millrace.family_lock(f.family));
 end $$;
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time, and nothing is sent; `at`: when it was
@@ -49,7 +49,7 @@ declare
     files jsonb := millrace.chat_files(coalesce(chat_send.attachments, '[]'));
     the_id uuid := coalesce(chat_send.id, gen_random_uuid());
     the_digest bytea;
-    f millrace.family;
+    f millrace.quest_family;
     h millrace.chat_thread;
     old bytea;
     t timestamptz;
@@ -163,7 +163,7 @@ begin
                        'chat:' || the_thread || ':' || the_n, t + interval '3 seconds', t + interval '1 day')
              where x.thread = the_thread and x.person = m.person;
         else
-            update millrace.notice n set data = n.data - array['sender', 'by'] where n.id = m.notice and n.status = 'pending';
+            perform millrace.notice_reword(m.notice, '{}', array['sender', 'by']);
         end if;
     end loop;
 end $$;
@@ -175,7 +175,7 @@ language sql stable as $$
 $$;
 
 -- What was written on a day that is over completes nothing.
-create or replace function millrace.chat_quest(f millrace.family, me text, at timestamptz, t timestamptz) returns void
+create or replace function millrace.chat_quest(f millrace.quest_family, me text, at timestamptz, t timestamptz) returns void
 language plpgsql volatile as $$
 declare
     the_day date;
@@ -252,9 +252,9 @@ begin
     delete from millrace.chat_attachment a where a.message = m.id;
     update millrace.chat_member x set passed = x.passed + 1
      where x.thread = m.thread and x.person is distinct from m.sender and x.since_n <= m.n and x.read_n < m.n;
-    update millrace.notice n set status = 'cancelled'
-      from millrace.chat_member x join millrace.chat_thread t on t.id = x.thread
-     where x.thread = m.thread and millrace.chat_unread_of(x, t.last_n) = 0 and n.id = x.notice and n.status = 'pending';
+    perform millrace.notices_stop(array(
+        select x.notice from millrace.chat_member x join millrace.chat_thread t on t.id = x.thread
+         where x.thread = m.thread and millrace.chat_unread_of(x, t.last_n) = 0 and x.notice is not null));
     return true;
 end $$;
 
@@ -317,7 +317,7 @@ begin
        set read_n = upto, delivered_n = greatest(x.delivered_n, upto), passed = newest - upto - left_unread, read_at = millrace.now()
      where x.thread = m.thread and x.person = me;
     if is_told and left_unread = 0 then
-        update millrace.notice n set status = 'cancelled' where n.id = m.notice and n.status = 'pending';
+        perform millrace.notices_stop(array[m.notice]);
     end if;
     return left_unread;
 end $$;

@@ -25,8 +25,7 @@ begin
             perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many messages a day, or how many days.');
         end if;
         if millrace.chat_rule(one.key) <> (one.value #>> '{}')::int then
-            insert into millrace.setting (name, value) values ('chat_' || one.key, one.value #>> '{}') on conflict (name) do update set value = excluded.value;
-            changed := true;
+            changed := millrace.setting_put('chat_' || one.key, one.value #>> '{}') or changed;
         end if;
     end loop;
     if changed then

@@ -168,7 +168,7 @@ begin
     if gone.person is null then
         return false;
     end if;
-    update millrace.notice n set status = 'cancelled' where n.id = gone.notice and n.status = 'pending';
+    perform millrace.notices_stop(array[gone.notice]);
     if not exists (select from millrace.chat_member m where m.thread = h.id) then
         perform millrace.chat_thread_gone(h);
     end if;

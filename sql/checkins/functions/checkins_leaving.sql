@@ -59,20 +59,21 @@ declare
     gone bigint := 0;
     n bigint;
     a millrace.alarm;
+    told record;
 begin
     perform from millrace.watch w where w.person = checkins_erase_person.person for update;
     for a in select x.* from millrace.alarm x where x.person = checkins_erase_person.person and x.state <> 'resolved' order by x.id for no key update loop
         perform millrace.alarm_farewell(a, null, '{}', 'erased', millrace.now());
     end loop;
     -- Unsent notices of an end are sent, without the name; all other notices about this person are deleted.
-    with gone as (
+    for told in
         delete from millrace.alarm_event e using millrace.alarm x, millrace.notice m
          where x.person = checkins_erase_person.person and e.alarm = x.id and e.what = 'told_left' and m.id = e.notice and m.status in ('pending', 'attempting')
-        returning e.notice, e.contact, x as alarm
-    )
-    update millrace.notice m
-       set data = m.data || millrace.alarm_farewell_words(g.alarm, true, m.data ->> 'locale', millrace.alarm_zone((g.alarm).person, g.contact))
-      from gone g where m.id = g.notice;
+        returning e.notice, e.contact, x as alarm, m.data ->> 'locale' as locale
+    loop
+        perform millrace.notice_reword(told.notice,
+            millrace.alarm_farewell_words(told.alarm, true, told.locale, millrace.alarm_zone(checkins_erase_person.person, told.contact)));
+    end loop;
     -- All notices to others about this person.
     gone := gone + millrace.notices_drop(array(
         select m.id from millrace.alarm a join millrace.alarm_event e on e.alarm = a.id join millrace.notice m on m.parent = e.notice

@@ -71,7 +71,7 @@ $$;
 create or replace function millrace.quest_waves() returns table (at timestamptz, zone text, families bigint, cap bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     select f.next_rollover_at, f.zone, count(*), 10000::bigint
-      from (select x.next_rollover_at, x.zone from millrace.family x order by x.due_at limit 10000) f
+      from (select x.next_rollover_at, x.zone from millrace.quest_family x order by x.due_at limit 10000) f
      group by 1, 2 order by 1, 2 limit 100
 $$;
 

@@ -24,6 +24,25 @@ begin
         detail = json_build_object('error', 'quota', 'field', field, 'limit', allowed, 'used', used, 'reset_date', reset_date)::text;
 end $$;
 
+-- Adds these to a setting that is an object.
+create or replace function millrace.setting_add(the_name text, more jsonb) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.setting as s (name, value) values (the_name, more::text)
+        on conflict on constraint setting_pkey do update set value = (s.value::jsonb || excluded.value::jsonb)::text
+            where not s.value::jsonb @> excluded.value::jsonb
+$$;
+
+-- True for one caller in each span of time; the setting says when that was.
+create or replace function millrace.setting_turn(the_name text, every interval) returns boolean
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    t timestamptz := millrace.now();
+begin
+    insert into millrace.setting as s (name, value) values (the_name, t::text)
+        on conflict on constraint setting_pkey do update set value = excluded.value where s.value::timestamptz <= t - every;
+    return found;
+end $$;
+
 -- False: it had this value already. null: it has none any more.
 create or replace function millrace.setting_put(the_name text, the_value text) returns boolean
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$

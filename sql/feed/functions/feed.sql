@@ -1,4 +1,5 @@
--- The feed: what concerns a person, in the order in which the transactions came to be seen. Triggers of the rooms write it: gateway/feed_rows.sql, feed_family.sql and feed_chat.sql.
+-- The feed: what concerns a person, in the order in which the transactions came to be seen. Rooms tell it by feed_say,
+-- most of them in triggers: gateway/feed_rows.sql, feed_family.sql and feed_chat.sql.
 
 create or replace function millrace.feed_topics() returns text[]
 language sql immutable parallel safe as $$
@@ -16,11 +17,96 @@ begin
     end if;
 end $$;
 
+-- One change, for feed_say. Postgres puts the row in its place, so this costs nothing.
+create or replace function millrace.feed_change(
+    at timestamptz, topic text, ref text, change text, data jsonb, person text default null, tenant text default null, lesson text default null, family text default null,
+    about text default null, actor text default null, due_at timestamptz default null, thread uuid default null, n bigint default null
+) returns millrace.feed_change
+language sql immutable parallel safe as $$
+    select row(at, topic, ref, change, data, person, tenant, lesson, family, about, actor, due_at, thread, n)::millrace.feed_change
+$$;
+
+-- All that rooms write here: changes of one statement together, by one insert. On the way of every check-in and message.
+create or replace function millrace.feed_say(changes millrace.feed_change[]) returns void
+language plpgsql volatile as $$
+begin
+    insert into millrace.feed (at, topic, person, tenant, lesson, ref, change, data, family, about, actor, due_at, thread, n)
+    select c.at, c.topic, c.person, c.tenant, c.lesson, c.ref, c.change, c.data, c.family, c.about, c.actor, c.due_at, c.thread, c.n from unnest(changes) c;
+    if found and not pg_try_advisory_xact_lock_shared(1297239642, 0) then
+        perform millrace.feed_wake();
+    end if;
+end $$;
+
+-- Takes back what is to be read later.
+create or replace function millrace.feed_take_back(the_topic text, the_ref text) returns void
+language plpgsql volatile as $$
+begin
+    delete from millrace.feed f where f.due_at is not null and f.seq is null and f.topic = the_topic and f.ref = the_ref;
+end $$;
+
 -- Tells the gateways that changes are taken back, which they hold for a minute for clients that come back.
 create or replace function millrace.feed_taken() returns void
 language sql volatile as $$
     select pg_notify('millrace_feed_taken', '') where pg_notification_queue_usage() < 0.5
 $$;
+
+-- Takes away what others were told of a person. What they were told of a thing ends with a tombstone, so that their apps forget it too;
+-- what nobody could read yet just goes.
+create or replace function millrace.feed_forget(the_person text, the_family text) returns bigint
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
+declare
+    gone bigint;
+    t timestamptz := millrace.now();
+begin
+    perform millrace.feed_taken();
+    with gone as (
+        delete from millrace.feed f
+         where f.about = the_person and (the_family is null or (f.family = the_family and f.topic = 'moods'))
+        returning f.person, f.topic, f.ref, f.change, f.family, f.due_at
+    ), tombs as (
+        insert into millrace.feed (at, topic, person, ref, change, data)
+        select distinct t, g.topic, g.person, g.ref, 'deleted', '{}'::jsonb
+          from gone g where g.due_at is null and (g.topic in ('alarms', 'moods') or g.change in ('hobby_shared', 'card_added'))
+    )
+    select count(*) into gone from gone;
+    return gone;
+end $$;
+
+-- Takes away a person's own rows, all or those of a family. Numbered rows are found by the person, and of the others there are few.
+create or replace function millrace.feed_drop(the_person text, the_family text) returns bigint
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    gone bigint;
+    n bigint;
+begin
+    perform millrace.feed_taken();
+    delete from millrace.feed f where f.seq is not null and f.person = the_person and (the_family is null or f.family = the_family);
+    get diagnostics gone = row_count;
+    delete from millrace.feed f where f.seq is null and f.due_at is null and f.person = the_person and (the_family is null or f.family = the_family);
+    get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.feed f where f.seq is null and f.due_at is not null and f.person = the_person and (the_family is null or f.family = the_family);
+    get diagnostics n = row_count;
+    return gone + n;
+end $$;
+
+-- Takes away what a person was told of a thread. Numbered rows are found by the person, and of the others there are few.
+create or replace function millrace.feed_chat_forget(the_person text, the_thread uuid) returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    perform millrace.feed_taken();
+    delete from millrace.feed f
+     where f.seq is not null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
+    delete from millrace.feed f
+     where f.seq is null and f.due_at is null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
+end $$;
+
+-- Takes away what all members were told of a thread.
+create or replace function millrace.feed_chat_end(the_thread uuid) returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+begin
+    delete from millrace.feed f where f.seq is not null and f.thread = the_thread;
+    delete from millrace.feed f where f.seq is null and f.due_at is null and f.thread = the_thread;
+end $$;
 
 -- As far as the last numbering saw: all transactions below `upto`, but for those that were `open`; and what was due at that time.
 create or replace function millrace.feed_counted(out upto xid8, out open xid8[], out due timestamptz)
@@ -180,4 +266,17 @@ begin
     end if;
     update millrace.feed_mark m set gone = last where last > m.gone;
     return gone;
+end $$;
+
+-- Joins in person_erase, behind all rooms, whose triggers have told of the end: nothing stays of the person, and nothing names it.
+create or replace function millrace.feed_erase_person(person text) returns bigint
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    gone bigint := millrace.feed_forget(feed_erase_person.person, null);
+    n bigint;
+begin
+    gone := gone + millrace.feed_drop(feed_erase_person.person, null);
+    update millrace.feed f set actor = null, data = f.data - array['contact', 'acknowledged_by', 'seen_by'] where f.actor = feed_erase_person.person;
+    get diagnostics n = row_count;
+    return gone + n;
 end $$;

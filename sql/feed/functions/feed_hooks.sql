@@ -2,6 +2,7 @@
 do $$
 begin
     perform millrace.hooks_are('feed', '[
-        {"event": "expire", "function": "feed_expire", "position": 1000}
+        {"event": "expire", "function": "feed_expire", "position": 1000},
+        {"event": "erase", "function": "feed_erase_person", "position": 900}
     ]');
 end $$;

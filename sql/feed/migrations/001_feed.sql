@@ -1,5 +1,11 @@
 -- The feed: what an app on a phone hears of.
 
+-- What a room tells the feed; with a type, so that one call takes many.
+create type millrace.feed_change as (
+    at timestamptz, topic text, ref text, change text, data jsonb, person text, tenant text, lesson text, family text, about text, actor text,
+    due_at timestamptz, thread uuid, n bigint
+);
+
 -- A row concerns one person, everybody who may see the tenant, or the members of a thread.
 create sequence millrace.feed_seq;
 create table millrace.feed (

@@ -6,15 +6,14 @@ language plpgsql as $$
 declare
     told jsonb := jsonb_build_object('thread', new.thread, 'n', new.n);
     whose text;                                            -- null: nobody is named
-    woken text;
+    said text;
 begin
     if new.deleted_at is null then
         whose := new.sender;
         told := told || jsonb_build_object('sender', whose);
     end if;
-    insert into millrace.feed (at, topic, thread, n, ref, change, data, about)
-    values (new.received_at, 'chat', new.thread, new.n, new.id, case when new.deleted_at is null then 'message' else 'deleted' end, told, whose);
-    woken := millrace.feed_wake();                         -- assigned, not performed, as in feed_wake
+    said := millrace.feed_say(array[millrace.feed_change(at => new.received_at, topic => 'chat', thread => new.thread, n => new.n, ref => new.id::text,
+        change => case when new.deleted_at is null then 'message' else 'deleted' end, data => told, about => whose)]);  -- assigned, not performed, as in feed_wake
     return null;
 end $$;
 
@@ -23,36 +22,19 @@ create or replace function millrace.feed_chat_mark() returns trigger
 language plpgsql as $$
 declare
     is_read boolean := new.read_n <> old.read_n;
-    told jsonb := jsonb_build_object('person', new.person, 'n', case when is_read then new.read_n else new.delivered_n end);
-    woken text;
+    n bigint := case when is_read then new.read_n else new.delivered_n end;
+    what text := case when is_read then 'read' else 'delivered' end;
+    told jsonb := jsonb_build_object('person', new.person, 'n', n);
+    t timestamptz := millrace.now();
+    said text;
 begin
-    insert into millrace.feed (at, topic, person, thread, n, ref, change, data, family, about)
-    select millrace.now(), 'chat', null, new.thread, (told ->> 'n')::bigint, new.thread::text, case when is_read then 'read' else 'delivered' end, told, null, new.person
-    union all
-    select millrace.now(), 'chat', new.person, null, null, new.thread::text, case when is_read then 'read' else 'delivered' end,
-           told || jsonb_build_object('unread', millrace.chat_unread_of(new, t.last_n)), t.family, null
-      from millrace.chat_thread t where t.id = new.thread;
-    woken := millrace.feed_wake();
+    said := millrace.feed_say(array(
+        select millrace.feed_change(at => t, topic => 'chat', thread => new.thread, n => n, ref => new.thread::text, change => what, data => told, about => new.person)
+        union all
+        select millrace.feed_change(at => t, topic => 'chat', person => new.person, ref => new.thread::text, change => what,
+                   data => told || jsonb_build_object('unread', millrace.chat_unread_of(new, h.last_n)), family => h.family)
+          from millrace.chat_thread h where h.id = new.thread));
     return null;
-end $$;
-
--- Takes away what a person was told of a thread. Numbered rows are found by the person, and of the others there are few.
-create or replace function millrace.feed_chat_forget(the_person text, the_thread uuid) returns void
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-begin
-    perform millrace.feed_taken();
-    delete from millrace.feed f
-     where f.seq is not null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
-    delete from millrace.feed f
-     where f.seq is null and f.due_at is null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
-end $$;
-
--- Takes away what all members were told of a thread.
-create or replace function millrace.feed_chat_end(the_thread uuid) returns void
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-begin
-    delete from millrace.feed f where f.seq is not null and f.thread = the_thread;
-    delete from millrace.feed f where f.seq is null and f.due_at is null and f.thread = the_thread;
 end $$;
 
 -- Who comes into a thread, and who leaves it. Who has left hears that, and keeps nothing; with the last member all goes.
@@ -62,18 +44,18 @@ declare
     who millrace.chat_member := case when tg_op = 'INSERT' then new else old end;
     the_change text := case when tg_op = 'INSERT' then 'joined' else 'left' end;
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select millrace.now(), 'chat', m.person, who.thread, the_change, jsonb_build_object('person', who.person), t.family, nullif(who.person, m.person)
-      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = who.thread;
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'chat', person => m.person, ref => who.thread::text, change => the_change,
+                   data => jsonb_build_object('person', who.person), family => t.family, about => nullif(who.person, m.person))
+          from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.thread = who.thread));
     if tg_op = 'DELETE' then
         perform millrace.feed_chat_forget(who.person, who.thread);
         if not exists (select from millrace.chat_member m where m.thread = who.thread) then
             perform millrace.feed_chat_end(who.thread);
         end if;
-        insert into millrace.feed (at, topic, person, ref, change, data)
-        values (millrace.now(), 'chat', who.person, who.thread, 'left', jsonb_build_object('person', who.person));
+        perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'chat', person => who.person, ref => who.thread::text, change => 'left',
+            data => jsonb_build_object('person', who.person))]);
     end if;
-    perform millrace.feed_wake();
     return null;
 end $$;
 
@@ -85,10 +67,10 @@ begin
         perform millrace.feed_chat_forget(m.person, new.id) from millrace.chat_member m where m.thread = new.id;
         perform millrace.feed_chat_end(new.id);
     end if;
-    insert into millrace.feed (at, topic, person, ref, change, data)
-    select millrace.now(), 'chat', m.person, new.id, case when new.closed_at is null then 'opened' else 'closed' end, '{}'
-      from millrace.chat_member m where m.thread = new.id;
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'chat', person => m.person, ref => new.id::text,
+                   change => case when new.closed_at is null then 'opened' else 'closed' end, data => '{}')
+          from millrace.chat_member m where m.thread = new.id));
     return null;
 end $$;
 

@@ -13,19 +13,19 @@ language plpgsql as $$
 declare
     t timestamptz := millrace.now();
     is_gone boolean := new.deleted_at is not null;
+    what text := case when is_gone then 'deleted' else 'logged' end;
     seen jsonb := case when is_gone then '{}'::jsonb else jsonb_build_object('day', new.day, 'color', new.color, 'at', new.at) end;
 begin
     if is_gone then
-        delete from millrace.feed f where f.due_at is not null and f.seq is null and f.topic = 'moods' and f.ref = new.id::text;
+        perform millrace.feed_take_back('moods', new.id::text);
     end if;
-    insert into millrace.feed (at, topic, person, ref, change, data)
-    values (t, 'moods', new.person, new.id, case when is_gone then 'deleted' else 'logged' end,
-            seen || case when is_gone then '{}' else jsonb_strip_nulls(jsonb_build_object('emoji', new.emoji, 'shared_at', new.shared_at)) end);
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about, due_at)
-    select t, 'moods', m, new.id, case when is_gone then 'deleted' else 'logged' end, seen || jsonb_build_object('person', new.person), new.family, new.person,
-           case when new.shared_at > t then new.shared_at end
-      from millrace.feed_others(new.family, new.person) m where not is_gone or (new.shared_at <= t and millrace.family_has(new.family, new.person, false));
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => t, topic => 'moods', person => new.person, ref => new.id::text, change => what,
+                   data => seen || case when is_gone then '{}' else jsonb_strip_nulls(jsonb_build_object('emoji', new.emoji, 'shared_at', new.shared_at)) end)
+        union all
+        select millrace.feed_change(at => t, topic => 'moods', person => m, ref => new.id::text, change => what, data => seen || jsonb_build_object('person', new.person),
+                   family => new.family, about => new.person, due_at => case when new.shared_at > t then new.shared_at end)
+          from millrace.feed_others(new.family, new.person) m where not is_gone or (new.shared_at <= t and millrace.family_has(new.family, new.person, false))));
     return null;
 end $$;
 
@@ -33,12 +33,12 @@ end $$;
 create or replace function millrace.feed_hobby_row(the_change text, the_ref uuid, the_person text, own jsonb, the_family text) returns void
 language plpgsql volatile as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select millrace.now(), 'quests', the_person, the_ref, the_change, own, null, null where own is not null
-    union all
-    select millrace.now(), 'quests', m, the_ref, the_change, jsonb_build_object('person', the_person), the_family, the_person
-      from millrace.feed_others(the_family, the_person) m where the_family is not null;
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'quests', person => the_person, ref => the_ref::text, change => the_change, data => own) where own is not null
+        union all
+        select millrace.feed_change(at => millrace.now(), topic => 'quests', person => m, ref => the_ref::text, change => the_change,
+                   data => jsonb_build_object('person', the_person), family => the_family, about => the_person)
+          from millrace.feed_others(the_family, the_person) m where the_family is not null));
 end $$;
 
 create or replace function millrace.feed_hobby() returns trigger
@@ -73,10 +73,10 @@ end $$;
 create or replace function millrace.feed_hobby_view() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, actor)
-    select millrace.now(), 'quests', p, new.hobby, 'hobby_seen', jsonb_build_object('seen_by', new.person), nullif(new.person, p)
-      from millrace.hobby h cross join unnest(array[h.person, new.person]) p where h.id = new.hobby;
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'quests', person => p, ref => new.hobby::text, change => 'hobby_seen',
+                   data => jsonb_build_object('seen_by', new.person), actor => nullif(new.person, p))
+          from millrace.hobby h cross join unnest(array[h.person, new.person]) p where h.id = new.hobby));
     return null;
 end $$;
 
@@ -84,11 +84,12 @@ end $$;
 create or replace function millrace.feed_quest() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select millrace.now(), 'quests', m.person, new.day, case when new.undone_at is null then 'completed' else 'undone' end,
-           jsonb_build_object('family', new.family, 'day', new.day, 'person', new.person, 'at', new.at, 'late', new.late), new.family, nullif(new.person, m.person)
-      from millrace.family_member m where m.family = new.family;
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'quests', person => m.person, ref => new.day::text,
+                   change => case when new.undone_at is null then 'completed' else 'undone' end,
+                   data => jsonb_build_object('family', new.family, 'day', new.day, 'person', new.person, 'at', new.at, 'late', new.late),
+                   family => new.family, about => nullif(new.person, m.person))
+          from millrace.family_member m where m.family = new.family));
     return null;
 end $$;
 
@@ -96,57 +97,17 @@ end $$;
 create or replace function millrace.feed_points() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-    select n.at, 'quests', p.person, n.day, 'points', jsonb_build_object('person', n.person, 'delta', n.delta, 'day', n.day)
-               || case when p.person = n.person then jsonb_build_object('reason', n.reason) else '{}' end, p.family, nullif(n.person, p.person)
-      from news n cross join lateral (
-        select n.person, null::text as family
-        union all
-        select a.person, a.family from millrace.family_member b join millrace.family_member a on a.family = b.family
-         where b.person = n.person and a.role = 'parent' and a.person <> b.person) p;
-    if found then
-        perform millrace.feed_wake();
-    end if;
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => n.at, topic => 'quests', person => p.person, ref => n.day::text, change => 'points',
+                   data => jsonb_build_object('person', n.person, 'delta', n.delta, 'day', n.day)
+                       || case when p.person = n.person then jsonb_build_object('reason', n.reason) else '{}' end,
+                   family => p.family, about => nullif(n.person, p.person))
+          from news n cross join lateral (
+            select n.person, null::text as family
+            union all
+            select a.person, a.family from millrace.family_member b join millrace.family_member a on a.family = b.family
+             where b.person = n.person and a.role = 'parent' and a.person <> b.person) p));
     return null;
-end $$;
-
--- Takes away what others were told of a person. What they were told of a thing ends with a tombstone, so that their apps forget it too;
--- what nobody could read yet just goes.
-create or replace function millrace.feed_forget(the_person text, the_family text) returns bigint
-language plpgsql volatile set enable_seqscan = off set jit = off as $$
-declare
-    gone bigint;
-    t timestamptz := millrace.now();
-begin
-    perform millrace.feed_taken();
-    with gone as (
-        delete from millrace.feed f
-         where f.about = the_person and (the_family is null or (f.family = the_family and f.topic = 'moods'))
-        returning f.person, f.topic, f.ref, f.change, f.family, f.due_at
-    ), tombs as (
-        insert into millrace.feed (at, topic, person, ref, change, data)
-        select distinct t, g.topic, g.person, g.ref, 'deleted', '{}'::jsonb
-          from gone g where g.due_at is null and (g.topic in ('alarms', 'moods') or g.change in ('hobby_shared', 'card_added'))
-    )
-    select count(*) into gone from gone;
-    return gone;
-end $$;
-
--- Takes away a person's own rows, all or those of a family. Numbered rows are found by the person, and of the others there are few.
-create or replace function millrace.feed_drop(the_person text, the_family text) returns bigint
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-declare
-    gone bigint;
-    n bigint;
-begin
-    perform millrace.feed_taken();
-    delete from millrace.feed f where f.seq is not null and f.person = the_person and (the_family is null or f.family = the_family);
-    get diagnostics gone = row_count;
-    delete from millrace.feed f where f.seq is null and f.due_at is null and f.person = the_person and (the_family is null or f.family = the_family);
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.feed f where f.seq is null and f.due_at is not null and f.person = the_person and (the_family is null or f.family = the_family);
-    get diagnostics n = row_count;
-    return gone + n;
 end $$;
 
 -- Who joins, who gets another role, who leaves. A person who leaves keeps nothing of the family's; of one that was erased nobody hears the name.
@@ -160,32 +121,20 @@ begin
     if was is distinct from is_now and was is not null then
         perform millrace.feed_drop(who, was);
         perform millrace.feed_forget(who, was);
-        insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-        select millrace.now(), 'quests', p.person, was, 'left', jsonb_strip_nulls(jsonb_build_object('family', was, 'person', case when tg_op <> 'DELETE' then who end)),
-               p.family, case when tg_op <> 'DELETE' then nullif(who, p.person) end
-          from (select who, null::text as family union all select m, was from millrace.feed_others(was, who) m) p(person, family);
+        perform millrace.feed_say(array(
+            select millrace.feed_change(at => millrace.now(), topic => 'quests', person => p.person, ref => was, change => 'left',
+                       data => jsonb_strip_nulls(jsonb_build_object('family', was, 'person', case when tg_op <> 'DELETE' then who end)),
+                       family => p.family, about => case when tg_op <> 'DELETE' then nullif(who, p.person) end)
+              from (select who, null::text as family union all select m, was from millrace.feed_others(was, who) m) p(person, family)));
     end if;
     if is_now is not null then
-        insert into millrace.feed (at, topic, person, ref, change, data, family, about)
-        select millrace.now(), 'quests', m.person, is_now, case when was is distinct from is_now then 'joined' else 'role' end,
-               jsonb_build_object('family', is_now, 'person', who, 'role', new.role), is_now, nullif(who, m.person)
-          from millrace.family_member m where m.family = is_now;
+        perform millrace.feed_say(array(
+            select millrace.feed_change(at => millrace.now(), topic => 'quests', person => m.person, ref => is_now,
+                       change => case when was is distinct from is_now then 'joined' else 'role' end,
+                       data => jsonb_build_object('family', is_now, 'person', who, 'role', new.role), family => is_now, about => nullif(who, m.person))
+              from millrace.family_member m where m.family = is_now));
     end if;
-    perform millrace.feed_wake();
     return null;
-end $$;
-
--- Joins in person_erase, behind all rooms, whose triggers have told of the end: nothing stays of the person, and nothing names it.
-create or replace function millrace.feed_erase_person(person text) returns bigint
-language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
-declare
-    gone bigint := millrace.feed_forget(feed_erase_person.person, null);
-    n bigint;
-begin
-    gone := gone + millrace.feed_drop(feed_erase_person.person, null);
-    update millrace.feed f set actor = null, data = f.data - array['contact', 'acknowledged_by', 'seen_by'] where f.actor = feed_erase_person.person;
-    get diagnostics n = row_count;
-    return gone + n;
 end $$;
 
 -- They come and stay together.

@@ -5,11 +5,10 @@
 create or replace function millrace.feed_documents() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, person, tenant, lesson, ref, change, data)
-    select n.at, 'documents', n.owner, n.tenant, n.lesson_id, n.document, n.change, n.data from news n where n.owner is not null or n.tenant is not null;
-    if found then
-        perform millrace.feed_wake();
-    end if;
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => n.at, topic => 'documents', person => n.owner, tenant => n.tenant, lesson => n.lesson_id, ref => n.document::text,
+                   change => n.change, data => n.data)
+          from news n where n.owner is not null or n.tenant is not null));
     return null;
 end $$;
 
@@ -18,12 +17,9 @@ end $$;
 create or replace function millrace.feed_mail() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, tenant, ref, change, data)
-    select n.at, 'mail', m.tenant, n.message, n.change, n.data
-      from news n join millrace.mail m on m.id = n.message where m.tenant is not null and not millrace.is_backend(m.owner);
-    if found then
-        perform millrace.feed_wake();
-    end if;
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => n.at, topic => 'mail', tenant => m.tenant, ref => n.message::text, change => n.change, data => n.data)
+          from news n join millrace.mail m on m.id = n.message where m.tenant is not null and not millrace.is_backend(m.owner)));
     return null;
 end $$;
 
@@ -31,12 +27,10 @@ end $$;
 create or replace function millrace.feed_notice() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data)
-    values (millrace.now(), 'notices', new.person, new.id,
-            case when tg_op = 'INSERT' then 'scheduled' when new.status <> old.status then new.status else 'moved' end,
-            jsonb_strip_nulls(jsonb_build_object('kind', new.kind, 'key', case when new.kind like 'own.%' then substr(new.key, 5) end, 'status', new.status,
-                'channel', new.channel, 'due_at', new.due_at, 'accepted_at', new.accepted_at)));
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'notices', person => new.person, ref => new.id::text,
+        change => case when tg_op = 'INSERT' then 'scheduled' when new.status <> old.status then new.status else 'moved' end,
+        data => jsonb_strip_nulls(jsonb_build_object('kind', new.kind, 'key', case when new.kind like 'own.%' then substr(new.key, 5) end, 'status', new.status,
+            'channel', new.channel, 'due_at', new.due_at, 'accepted_at', new.accepted_at)))]);
     return null;
 end $$;
 
@@ -45,6 +39,7 @@ create or replace function millrace.feed_watch() returns trigger
 language plpgsql as $$
 declare
     what text := 'armed';
+    said text;                                             -- assigned, not performed, as in feed_wake
 begin
     if tg_op = 'UPDATE' then
         what := case when new.last_checked_in is distinct from old.last_checked_in then
@@ -54,13 +49,9 @@ begin
                 when new.every <> old.every then 'interval'
                 else new.state end;
     end if;
-    insert into millrace.feed (at, topic, person, ref, change, data)
-    values (millrace.now(), 'check-ins', new.person, new.person, what,
-            jsonb_build_object('state', new.state, 'last_checked_in', new.last_checked_in, 'check_in_interval', new.every, 'check_in_expiration', new.expires_at)
-                || case new.state when 'paused' then jsonb_build_object('paused_until', new.wake_at) else '{}' end);
-    if not pg_try_advisory_xact_lock_shared(1297239642, 0) then
-        perform millrace.feed_wake();
-    end if;
+    said := millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'check-ins', person => new.person, ref => new.person, change => what,
+        data => jsonb_build_object('state', new.state, 'last_checked_in', new.last_checked_in, 'check_in_interval', new.every, 'check_in_expiration', new.expires_at)
+            || case new.state when 'paused' then jsonb_build_object('paused_until', new.wake_at) else '{}' end)]);
     return null;
 end $$;
 
@@ -68,12 +59,9 @@ end $$;
 create or replace function millrace.feed_contacts() returns trigger
 language plpgsql as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, about)
-    select n.at, 'check-ins', n.person, n.person, n.change, n.data, n.data ->> 'contact'
-      from news n where n.change in ('contact', 'contact_removed', 'consent_given', 'consent_declined', 'at_not_used');
-    if found then
-        perform millrace.feed_wake();
-    end if;
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => n.at, topic => 'check-ins', person => n.person, ref => n.person, change => n.change, data => n.data, about => n.data ->> 'contact')
+          from news n where n.change in ('contact', 'contact_removed', 'consent_given', 'consent_declined', 'at_not_used')));
     return null;
 end $$;
 
@@ -100,11 +88,11 @@ $$;
 create or replace function millrace.feed_alarm() returns trigger
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, about, actor)
-    select millrace.now(), 'alarms', p.person, new.id, case new.state when 'open' then 'raised' else new.state end, millrace.feed_alarm_data(new),
-           nullif(new.person, p.person), nullif(new.acknowledged_by, p.person)
-      from (select new.person union all select t from millrace.feed_told(new.id, new.person) t where tg_op = 'UPDATE') p(person);
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'alarms', person => p.person, ref => new.id::text,
+                   change => case new.state when 'open' then 'raised' else new.state end, data => millrace.feed_alarm_data(new),
+                   about => nullif(new.person, p.person), actor => nullif(new.acknowledged_by, p.person))
+          from (select new.person union all select t from millrace.feed_told(new.id, new.person) t where tg_op = 'UPDATE') p(person)));
     return null;
 end $$;
 
@@ -113,29 +101,27 @@ end $$;
 create or replace function millrace.feed_alarm_events() returns trigger
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
-    insert into millrace.feed (at, topic, person, ref, change, data, about, actor)
-    select n.at, 'alarms', x.person, n.alarm, x.change, x.data, nullif(a.person, x.person), nullif(x.actor, x.person)
-      from news n join millrace.alarm a on a.id = n.alarm
-     cross join lateral (
-        select a.person as person, 'escalated' as change, jsonb_build_object('step', n.step, 'round', n.round) as data, null::text as actor where n.what = 'escalated'
-        union all
-        select n.contact, 'raised', millrace.feed_alarm_data(a), a.acknowledged_by
-         where n.what = 'told' and millrace.feed_may_tell(a.person, n.contact)
-           and not exists (select from millrace.alarm_event e where e.alarm = n.alarm and e.contact = n.contact and e.what = 'told' and e.id < n.id)
-        union all
-        select n.contact, case n.what when 'told_left' then 'left' else 'resolved' end,
-               case n.what when 'told_left' then jsonb_build_object('person', a.person, 'test', a.cause = 'drill') else millrace.feed_alarm_data(a) end, null
-         where n.what in ('told_left', 'told_resolved')
-           and not exists (select from millrace.alarm_event e
-                where e.alarm = n.alarm and e.contact = n.contact and (e.what = 'told' and n.what = 'told_resolved' or e.what = n.what and e.at = n.at and e.id < n.id))
-        union all
-        select p.person, 'answered', jsonb_build_object('person', a.person, 'contact', n.contact, 'answer', n.what), n.contact
-          from (select a.person union select n.contact union select t from millrace.feed_told(n.alarm, a.person) t) p(person)
-         where n.what in ('acknowledged', 'on_my_way', 'cannot', 'safe')
-     ) x;
-    if found then
-        perform millrace.feed_wake();
-    end if;
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => n.at, topic => 'alarms', person => x.person, ref => n.alarm::text, change => x.change, data => x.data,
+                   about => nullif(a.person, x.person), actor => nullif(x.actor, x.person))
+          from news n join millrace.alarm a on a.id = n.alarm
+         cross join lateral (
+            select a.person as person, 'escalated' as change, jsonb_build_object('step', n.step, 'round', n.round) as data, null::text as actor where n.what = 'escalated'
+            union all
+            select n.contact, 'raised', millrace.feed_alarm_data(a), a.acknowledged_by
+             where n.what = 'told' and millrace.feed_may_tell(a.person, n.contact)
+               and not exists (select from millrace.alarm_event e where e.alarm = n.alarm and e.contact = n.contact and e.what = 'told' and e.id < n.id)
+            union all
+            select n.contact, case n.what when 'told_left' then 'left' else 'resolved' end,
+                   case n.what when 'told_left' then jsonb_build_object('person', a.person, 'test', a.cause = 'drill') else millrace.feed_alarm_data(a) end, null
+             where n.what in ('told_left', 'told_resolved')
+               and not exists (select from millrace.alarm_event e
+                    where e.alarm = n.alarm and e.contact = n.contact and (e.what = 'told' and n.what = 'told_resolved' or e.what = n.what and e.at = n.at and e.id < n.id))
+            union all
+            select p.person, 'answered', jsonb_build_object('person', a.person, 'contact', n.contact, 'answer', n.what), n.contact
+              from (select a.person union select n.contact union select t from millrace.feed_told(n.alarm, a.person) t) p(person)
+             where n.what in ('acknowledged', 'on_my_way', 'cannot', 'safe')
+         ) x));
     return null;
 end $$;
 

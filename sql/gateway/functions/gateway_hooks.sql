@@ -3,7 +3,6 @@ do $$
 begin
     perform millrace.hooks_are('gateway', '[
         {"event": "expire", "function": "gateway_expire", "position": 200},
-        {"event": "erase", "function": "gateway_erase_person", "position": 100},
-        {"event": "erase", "function": "feed_erase_person", "position": 900, "name": "feed"}
+        {"event": "erase", "function": "gateway_erase_person", "position": 100}
     ]');
 end $$;

@@ -32,10 +32,8 @@ create or replace function millrace.lesson_changed(l millrace.lesson, the_change
 language plpgsql volatile as $$
 begin
     if l.owner is not null or l.tenant is not null then
-        insert into millrace.feed (at, topic, person, tenant, lesson, ref, change, data)
-        values (millrace.now(), 'lessons', l.owner, l.tenant, l.id, l.id, the_change,
-                case when the_change in ('created', 'updated') then jsonb_strip_nulls(jsonb_build_object('title', l.title)) else '{}' end || more);
-        perform millrace.feed_wake();
+        perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'lessons', person => l.owner, tenant => l.tenant, lesson => l.id, ref => l.id,
+            change => the_change, data => case when the_change in ('created', 'updated') then jsonb_strip_nulls(jsonb_build_object('title', l.title)) else '{}' end || more)]);
     end if;
     perform millrace.event_say('com.classnotes.lesson.' || case the_change when 'processing_complete' then 'processed' else the_change end,
         '/millrace/lessons', l.id, l.tenant, jsonb_build_object('lesson_id', l.id) || more);

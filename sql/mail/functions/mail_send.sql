@@ -279,12 +279,8 @@ $$;
 -- A worker tells at its start what it can add to a message's data. What it does not know removes nothing that another worker told.
 create or replace function millrace.mail_defaults_tell(app_name text, has_reset_url boolean, has_verify_url boolean) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    insert into millrace.setting as s (name, value)
-    select 'mail_worker_defaults', known::text
-      from (select jsonb_strip_nulls(jsonb_build_object('app_name', left(mail_defaults_tell.app_name, 100), 'reset_url', nullif(has_reset_url, false),
-                'verify_url', nullif(has_verify_url, false))) as known) x
-    on conflict (name) do update set value = (s.value::jsonb || excluded.value::jsonb)::text
-      where not s.value::jsonb @> excluded.value::jsonb
+    select millrace.setting_add('mail_worker_defaults', jsonb_strip_nulls(jsonb_build_object(
+        'app_name', left(mail_defaults_tell.app_name, 100), 'reset_url', nullif(has_reset_url, false), 'verify_url', nullif(has_verify_url, false))))
 $$;
 
 -- The app's name in templates, if neither the call nor the rendering worker has one. null: none any more.

@@ -206,9 +206,8 @@ begin
     if m.owner is null and m.tenant is null then
         return;
     end if;
-    insert into millrace.feed (at, topic, person, tenant, ref, change, data)
-    values (millrace.now(), 'media', m.owner, m.tenant, m.id, the_change, jsonb_build_object('what', m.what) || the_data);
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'media', person => m.owner, tenant => m.tenant, ref => m.id::text, change => the_change,
+        data => jsonb_build_object('what', m.what) || the_data)]);
 end $$;
 
 -- For operators: whose media they are, how they stand, and what was made. A subquery, not a join: a list then reads the files of its own page only.

@@ -124,6 +124,43 @@ begin
     return false;
 end $$;
 
+-- Plain notices of another room, all together. What has a key that its person has had is passed over. None is due at once, so nobody is woken.
+create or replace function millrace.notices_put(notices millrace.notice_to_send[]) returns void
+language plpgsql volatile as $$
+begin
+    insert into millrace.notice (id, person, kind, key, data, status, due_at, expires_at, created_at)
+    select gen_random_uuid(), n.person, n.kind, n.key, n.data, 'pending', n.due_at, n.expires_at, millrace.now() from unnest(notices) n
+        on conflict (person, key) do nothing;
+end $$;
+
+-- Sends what was taken back after all, at another time; false: it was not taken back.
+create or replace function millrace.notice_resume(the_person text, the_key text, due timestamptz) returns boolean
+language plpgsql volatile as $$
+begin
+    update millrace.notice n set status = 'pending', due_at = due where n.person = the_person and n.key = the_key and n.status = 'cancelled' and n.address is null;
+    if not found then
+        return false;
+    end if;
+    perform millrace.notice_wake(false, due);
+    return true;
+end $$;
+
+-- One that waits is due, and expires, at other times.
+create or replace function millrace.notice_retime(the_notice uuid, due timestamptz, expiry timestamptz) returns void
+language plpgsql volatile as $$
+begin
+    update millrace.notice n set due_at = due, expires_at = expiry where n.id = the_notice and n.status = 'pending';
+    if found then
+        perform millrace.notice_wake(false, due);
+    end if;
+end $$;
+
+-- Changes what one says that has not gone out.
+create or replace function millrace.notice_reword(the_notice uuid, more jsonb, without text[] default '{}') returns void
+language sql volatile as $$
+    update millrace.notice n set data = (n.data - without) || more where n.id = the_notice and n.status in ('pending', 'attempting')
+$$;
+
 -- Nobody is notified between `from` and `until` on the clock: what falls in that time is due when it ends.
 create or replace function millrace.notice_loud(at timestamptz, zone text, quiet_from time, quiet_to time) returns timestamptz
 language sql stable parallel safe as $$

@@ -1,5 +1,8 @@
 -- Notices: what people are to be told, and how each was sent.
 
+-- What another room has sent as notices; with a type, so that one call takes many.
+create type millrace.notice_to_send as (person text, kind text, key text, data jsonb, due_at timestamptz, expires_at timestamptz);
+
 -- What a person is to be told, and each sending of it. A sending is ready when it has an address; before, it is a notice of which nobody knows
 -- yet how it will be told.
 create table millrace.notice (

@@ -24,6 +24,15 @@ language sql stable as $$
       from (select from_day::timestamp at time zone 'UTC' + n * interval '12 hours' as t from generate_series(0, 1600) n) x
 $$;
 
+-- Notes how the clock of a zone in use stands now, or that the time-zone database has the zone no more.
+create or replace function millrace.zone_noted(the_zone text, is_gone boolean) returns void
+language sql volatile as $$
+    update millrace.family_clock c
+       set checked_at = x.t, from_day = case when is_gone then c.from_day else x.t::date end,
+           print = case when is_gone then c.print else millrace.zone_print(the_zone, x.t::date) end
+      from (select millrace.now() as t) x where c.zone = the_zone
+$$;
+
 -- A signed-in person who makes a family becomes its first parent. A family that a back end makes stays empty until a back end adds a
 -- member, so the first comer cannot take it over.
 create or replace function millrace.family_create(family text, zone text, week_starts int default 1, caller millrace.caller_name default current_user) returns boolean
@@ -31,8 +40,6 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     t timestamptz := millrace.now();
-    d date;
-    the_end timestamptz;
     old millrace.family;
     me text := millrace.subject(family_create.caller);
 begin
@@ -41,13 +48,11 @@ begin
         perform millrace.refuse('week_starts is out of range', 'week_starts', 'Give 0 for Sunday to 6 for Saturday; 1 is the default.');
     end if;
     perform millrace.valid_zone(family_create.zone);
-    d := millrace.day_at(t, family_create.zone);
-    the_end := millrace.day_start(d + 1, family_create.zone);
     if exists (select from millrace.family_member m where m.person = me and m.family <> family_create.family) then
         perform millrace.refuse('this person is in another family', 'family', 'Leave it with family_leave first.', '55000', 'conflict');
     end if;
-    insert into millrace.family (family, zone, week_starts, today, opened_at, next_rollover_at, due_at, created_at)
-    values (family_create.family, family_create.zone, family_create.week_starts, d, millrace.day_start(d, family_create.zone), the_end, the_end, t)
+    insert into millrace.family (family, zone, week_starts, created_at)
+    values (family_create.family, family_create.zone, family_create.week_starts, t)
         on conflict do nothing;
     if not found then
         select * into old from millrace.family f where f.family = family_create.family;
@@ -109,13 +114,12 @@ begin
     end loop;
 end $$;
 
--- The person's family, locked. Of a person in none it is one without a name: a clock by the person's zone; what is locked is the person's own row.
+-- The person's family, locked. Of a person in none it is one without a name, in the person's zone; what is locked is the person's own row.
 create or replace function millrace.family_lock_or_own(person text) returns millrace.family
 language plpgsql volatile as $$
 declare
     theirs text;
     f millrace.family;
-    t timestamptz;
 begin
     if not exists (select from millrace.family_member m where m.person = family_lock_or_own.person and m.family is not null) then
         begin
@@ -124,11 +128,7 @@ begin
             if theirs is not null then                    -- joined meanwhile: lets go of the row, for families are locked before their members
                 raise exception using errcode = 'M0001';
             end if;
-            t := millrace.now();
             f.zone := coalesce(millrace.zone_of(family_lock_or_own.person), 'UTC');
-            f.today := millrace.day_at(t, f.zone);
-            f.opened_at := millrace.day_start(f.today, f.zone);
-            f.next_rollover_at := millrace.day_start(f.today + 1, f.zone);
             return f;
         exception when sqlstate 'M0001' then
             null;
@@ -137,7 +137,3 @@ begin
     return millrace.family_lock_of(family_lock_or_own.person);
 end $$;
 
-create or replace view millrace.families as
-select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_member m where m.family = f.family) as members, f.today,
-       f.next_rollover_at, f.streak, f.best, f.freezes, f.failures, f.problem, f.created_at
-  from millrace.family f;

@@ -233,6 +233,23 @@ begin
     return true;
 end $$;
 
+-- For a parent, or a back end. False: the family is in this zone already. What follows the clock of the family moves by triggers of its room.
+create or replace function millrace.family_zone(family text, zone text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    f millrace.family;
+begin
+    perform millrace.valid_name(family_zone.family, 'family');
+    perform millrace.valid_zone(family_zone.zone);
+    f := millrace.family_lock_as(family_zone.family, millrace.subject(family_zone.caller), true);
+    if f.zone = family_zone.zone then
+        return false;
+    end if;
+    update millrace.family x set zone = family_zone.zone where x.family = f.family;
+    return true;
+end $$;
+
 create or replace function millrace.people_expire(most int default 20000) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

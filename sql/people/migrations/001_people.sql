@@ -4,19 +4,8 @@ create table millrace.family (
     family text primary key check (length(family) between 1 and 128),
     zone text not null,
     week_starts smallint not null default 1 check (week_starts between 0 and 6),
-    today date not null,                                  -- the day that is open
-    opened_at timestamptz not null,                       -- when it began here
-    next_rollover_at timestamptz not null,                -- when it ends
-    due_at timestamptz not null,                          -- the same, or later after a failure
-    streak int not null default 0,                        -- of the days before today
-    best int not null default 0,
-    freezes int not null default 0,
-    failures int not null default 0,
-    problem text,
     created_at timestamptz not null
 ) with (fillfactor = 80);
-create index family_due on millrace.family (due_at);
-create index family_broken on millrace.family (family) where problem is not null;
 
 -- Zones in use, and how their clocks stood when we last looked: another answer means another time-zone database.
 create table millrace.family_clock (
@@ -32,10 +21,6 @@ create table millrace.family_member (
     family text references millrace.family,
     role text check (role in ('teen', 'parent')),
     joined_at timestamptz,
-    mood_streak int not null default 0,                   -- up to mood_last
-    mood_best int not null default 0,
-    mood_freezes int not null default 0,
-    mood_last date,
     constraint a_member_has_a_role check ((family is null) = (role is null))
 );
 create index family_member_of on millrace.family_member (family);

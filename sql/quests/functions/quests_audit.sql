@@ -9,9 +9,9 @@ language sql stable as $$
     union all select 'card:' || r.card from millrace.card_reply r where r.person = the_person
 $$;
 
-create or replace function millrace.quest_audit_person(m millrace.family_member) returns jsonb
+create or replace function millrace.quest_audit_person(the_person text) returns jsonb
 language sql stable as $$
-    select jsonb_build_object('person', m.person, 'streak', array[m.mood_streak, m.mood_best, m.mood_freezes], 'last', m.mood_last,
+    select jsonb_build_object('person', m.person, 'streak', array[coalesce(p.mood_streak, 0), coalesce(p.mood_best, 0), coalesce(p.mood_freezes, 0)], 'last', p.mood_last,
         'moods', coalesce((select jsonb_agg(distinct o.day) from millrace.mood o where o.person = m.person and o.deleted_at is null), '[]'),
         'earned', coalesce((select jsonb_agg(e) from millrace.points_earned(m.person) e), '[]'),
         'held', coalesce((select jsonb_agg(x.base) from (
@@ -22,6 +22,7 @@ language sql stable as $$
                 select regexp_replace(l.key, '(#[0-9]+)?(/undo)?$', '') as base from millrace.points_ledger l
                  where l.person = m.person and l.key !~ '^(award|erased):' group by 1
                 having count(*) filter (where l.key !~ '/undo$') - count(*) filter (where l.key ~ '/undo$') not in (0, 1)) x), '[]'))
+      from (select the_person as person) m left join millrace.quest_person p on p.person = m.person
 $$;
 
 create or replace function millrace.quest_audit(after text default '', page int default 100, exactly boolean default false) returns table (family text, facts jsonb)
@@ -34,8 +35,8 @@ begin
             'days', coalesce((select jsonb_agg(jsonb_build_array(q.day, q.state,
                         (select count(*) from millrace.quest_completion c where c.family = q.family and c.day = q.day and c.undone_at is null)) order by q.day)
                       from millrace.quest q where q.family = f.family), '[]'),
-            'people', coalesce((select jsonb_agg(millrace.quest_audit_person(m) order by m.person) from millrace.family_member m where m.family = f.family), '[]'))
-          from millrace.family f
+            'people', coalesce((select jsonb_agg(millrace.quest_audit_person(m.person) order by m.person) from millrace.family_member m where m.family = f.family), '[]'))
+          from millrace.quest_family f
          where f.family >= quest_audit.after and (f.family = quest_audit.after) = quest_audit.exactly order by f.family limit quest_audit.page;
 end $$;
 
@@ -44,7 +45,7 @@ create or replace function millrace.quest_repair(family text, caller millrace.ca
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    f millrace.family := millrace.family_lock(quest_repair.family);
+    f millrace.quest_family := millrace.quest_family_of(millrace.family_lock(quest_repair.family));
     m text;
     base text;
     changed boolean := false;

@@ -1,7 +1,7 @@
 -- The quest of the day: reading it, completing it, undoing it; and the effects.
 
 -- Records a completion; the points it brought. The family is locked by the caller.
-create or replace function millrace.quest_do(f millrace.family, the_person text, the_day date, done_at timestamptz, t timestamptz) returns int
+create or replace function millrace.quest_do(f millrace.quest_family, the_person text, the_day date, done_at timestamptz, t timestamptz) returns int
 language plpgsql volatile as $$
 declare
     rules millrace.quest_rule;
@@ -40,9 +40,9 @@ declare
     s int[];
 begin
     select millrace.streak_fold(q.state order by q.day) into s
-      from millrace.family f join millrace.quest q on q.family = f.family and q.day < f.today where f.family = the_family;
+      from millrace.quest_family f join millrace.quest q on q.family = f.family and q.day < f.today where f.family = the_family;
     s := coalesce(s, '{0,0,0}');
-    update millrace.family f set streak = s[1], best = s[2], freezes = s[3]
+    update millrace.quest_family f set streak = s[1], best = s[2], freezes = s[3]
      where f.family = the_family and (f.streak, f.best, f.freezes) is distinct from (s[1], s[2], s[3]);
     return found;
 end $$;
@@ -54,14 +54,14 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     t timestamptz := millrace.now();
-    f millrace.family;
+    f millrace.quest_family;
     the_day date;
     the_at timestamptz;
     awarded int;
 begin
     perform millrace.acts_as_person(quest_complete.actor, quest_complete.person, caller => quest_complete.caller);
     perform millrace.family_actor(quest_complete.actor, quest_complete.family, caller => quest_complete.caller);
-    f := millrace.family_lock(quest_complete.family);
+    f := millrace.quest_family_of(millrace.family_lock(quest_complete.family));
     t := millrace.now();                                   -- the lock may have taken its time
     the_at := millrace.happened(quest_complete.at, t);
     the_day := millrace.quest_day(f, quest_complete.day, the_at, t);
@@ -119,13 +119,13 @@ create or replace function millrace.quest_undo(family text, person text, day dat
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    f millrace.family;
+    f millrace.quest_family;
     the_day date := quest_undo.day;
     taken int := 0;
     undone boolean;
 begin
     perform millrace.person_sees_since(quest_undo.actor, quest_undo.person, caller => quest_undo.caller);
-    f := millrace.family_lock_as(quest_undo.family, quest_undo.person, false);
+    f := millrace.quest_family_of(millrace.family_lock_as(quest_undo.family, quest_undo.person, false));
     the_day := coalesce(the_day, (millrace.quest_clock(f, millrace.now())).today);
     update millrace.quest_completion c set undone_at = millrace.now()
      where c.family = f.family and c.day = the_day and c.person = quest_undo.person and c.undone_at is null;
@@ -148,12 +148,12 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     me text := millrace.family_actor(quest_today.actor, quest_today.family, caller => quest_today.caller);
-    f millrace.family;
+    f millrace.quest_family;
     c record;
     answer jsonb;
     s int[];
 begin
-    select * into strict f from millrace.family x where x.family = quest_today.family;
+    select * into strict f from millrace.quest_family x where x.family = quest_today.family;
     c := millrace.quest_clock(f, millrace.now());
     s := array[f.streak, f.best, f.freezes];
     -- Days that no rollover has closed yet count as they will.
@@ -206,7 +206,7 @@ begin
     end if;
     insert into millrace.points_ledger (person, key, delta, reason, day, at)
     select points_award.person, 'award:' || points_award.key, points_award.delta, points_award.reason,
-           coalesce((select (millrace.quest_clock(f, millrace.now())).today from millrace.family_member m join millrace.family f on f.family = m.family
+           coalesce((select (millrace.quest_clock(f, millrace.now())).today from millrace.family_member m join millrace.quest_family f on f.family = m.family
                       where m.person = points_award.person), (millrace.now() at time zone 'UTC')::date), millrace.now()
         on conflict do nothing;
     return found;
@@ -250,16 +250,16 @@ create or replace function millrace.weekly_stats(person text, week date default 
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    f millrace.family;
+    f millrace.quest_family;
     first date;
     since timestamptz := millrace.person_sees_since(weekly_stats.actor, weekly_stats.person, caller => weekly_stats.caller);
 begin
     if weekly_stats.week not between date '2000-01-01' and date '9999-12-24' then
         perform millrace.refuse('the week is out of range', 'week', 'Give a day from 2000 to 9999, or null for this week.');
     end if;
-    select x.* into f from millrace.family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
+    select x.* into f from millrace.quest_family x join millrace.family_member m on m.family = x.family where m.person = weekly_stats.person;
     first := coalesce(weekly_stats.week, case when f.family is null then millrace.day_at(millrace.now(), coalesce(millrace.zone_of(weekly_stats.person), 'UTC')) else (millrace.quest_clock(f, millrace.now())).today end);
-    first := first - (extract(dow from first)::int - coalesce(f.week_starts, 1) + 7) % 7;
+    first := first - (extract(dow from first)::int - coalesce((select x.week_starts from millrace.family x where x.family = f.family), 1) + 7) % 7;
     return millrace.week_of(weekly_stats.person, first, since);
 end $$;
 

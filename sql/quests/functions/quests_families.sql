@@ -1,4 +1,4 @@
--- Quests of families: their schedule, a family's move to another zone, what is erased. A move never makes a day come twice.
+-- Quests of families: their schedule, their clocks, a family's move to another zone, what is erased. A move never makes a day come twice.
 
 -- Each zone's days begin at a quarter of an hour, somewhere; the schedule looks then, and stays quiet until there is a family.
 create or replace function millrace.quest_arm() returns boolean
@@ -10,44 +10,51 @@ begin
     return millrace.schedule_put('quests.rollover', '*/15 * * * *', 'quests.rollover', '{}', 'UTC', 'quests', null, null, 'latest', 1000, 'skip', '0', null, null) = 'created';
 end $$;
 
--- East: a day that the move ends early has its grace period from the move on, and skipped days are marked so. West: today continues until
--- the clock there reaches its end.
-create or replace function millrace.family_zone(family text, zone text, caller millrace.caller_name default current_user) returns boolean
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
+-- The clock and the streak of a family that the caller has locked. One without a name is a person's own, by its zone.
+create or replace function millrace.quest_family_of(locked millrace.family) returns millrace.quest_family
+language plpgsql volatile as $$
+declare
+    f millrace.quest_family;
+begin
+    if locked.family is null then
+        f.zone := locked.zone;
+        f.today := millrace.day_at(millrace.now(), f.zone);
+        f.opened_at := millrace.day_start(f.today, f.zone);
+        f.next_rollover_at := millrace.day_start(f.today + 1, f.zone);
+        return f;
+    end if;
+    select * into strict f from millrace.quest_family x where x.family = locked.family;  -- behind the lock
+    return f;
+end $$;
+
+-- The caller has locked the family, and its zone has changed. East: a day that the move ends early has its grace period from the move on, and skipped
+-- days are marked so. West: today continues until the clock there reaches its end.
+create or replace function millrace.quest_zone_moved() returns trigger
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
     t timestamptz := millrace.now();
-    f millrace.family;
-    there date;
+    f millrace.quest_family;
+    ends timestamptz;
     rules millrace.quest_rule;
 begin
-    perform millrace.valid_name(family_zone.family, 'family');
-    perform millrace.valid_zone(family_zone.zone);
-    f := millrace.family_lock_as(family_zone.family, millrace.subject(family_zone.caller), true);
-    if f.zone = family_zone.zone then
-        return false;
-    end if;
     select * into strict rules from millrace.quest_rule;
     begin
-        perform millrace.quest_roll(array[f.family], t);  -- what is due is due by the old clock
+        perform millrace.quest_roll(array[new.family], t);  -- what is due is due by the old clock
     exception when others then
         if sqlstate like '40%' then raise; end if;        -- a clock that fails is what this call may be there to replace
     end;
-    f := millrace.family_lock(f.family);
-    there := millrace.day_at(t, family_zone.zone);
-    update millrace.family x
-       set zone = family_zone.zone,
-           next_rollover_at = case when there > f.today then t else millrace.day_start(f.today + 1, family_zone.zone) end,
-           due_at = case when there > f.today then t else millrace.day_start(f.today + 1, family_zone.zone) end
-     where x.family = f.family;
+    f := millrace.quest_family_of(new);
+    ends := case when millrace.day_at(t, new.zone) > f.today then t else millrace.day_start(f.today + 1, new.zone) end;
+    update millrace.quest_family x set zone = new.zone, next_rollover_at = ends, due_at = ends where x.family = f.family;
     perform millrace.quest_roll(array[f.family], t);
-    update millrace.notice n
-       set due_at = millrace.quest_due(n.kind, x.today, family_zone.zone, rules, millrace.reminder_hour_of(n.person))
-      from millrace.family_member m, millrace.family x
-     where x.family = f.family and m.family = f.family and n.person = m.person and n.status = 'pending'
-       and n.key in ('daily_reminder:' || x.today, 'quest_available:' || x.today, 'streak_at_risk:' || x.today)
-       and n.due_at > t and millrace.quest_due(n.kind, x.today, family_zone.zone, rules, millrace.reminder_hour_of(n.person)) is not null;
-    return true;
+    f := millrace.quest_family_of(new);
+    perform millrace.notice_retime(n.id, n.due, f.next_rollover_at)
+       from (select o.id, millrace.quest_due(o.kind, f.today, f.zone, rules, millrace.reminder_hour_of(o.person)) as due
+               from millrace.family_member m join millrace.notice o on o.person = m.person
+              where m.family = f.family and o.status = 'pending' and o.due_at > t
+                and o.key in ('daily_reminder:' || f.today, 'quest_available:' || f.today, 'streak_at_risk:' || f.today)) n
+      where n.due is not null;
+    return null;
 end $$;
 
 -- What was done stays done: a family keeps its days, without the erased person's name.
@@ -79,6 +86,7 @@ begin
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.points_ledger l where l.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
+    delete from millrace.quest_person p where p.person = quests_erase_person.person;  -- counted with the member's row
     return gone;
 end $$;
 
@@ -87,3 +95,8 @@ select q.family, q.day, i.kind, i.title, q.state,
        (select count(*) from millrace.quest_completion c where c.family = q.family and c.day = q.day and c.undone_at is null) as completions,
        i.name as id, i.description
   from millrace.quest q join millrace.quest_item i on i.id = q.item;
+
+create or replace view millrace.families as
+select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_member m where m.family = f.family) as members, q.today,
+       q.next_rollover_at, q.streak, q.best, q.freezes, q.failures, q.problem, f.created_at
+  from millrace.family f join millrace.quest_family q on q.family = f.family;

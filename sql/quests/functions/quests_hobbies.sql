@@ -48,7 +48,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     t timestamptz;
-    f millrace.family;
+    f millrace.quest_family;
     the_id uuid := coalesce(hobby_save.id, gen_random_uuid());
     the_name text := millrace.hobby_text(hobby_save.name, 'name', millrace.most('hobby')::int);
     the_fact text := millrace.hobby_text(hobby_save.fact, 'fact', millrace.most('fact')::int);
@@ -56,7 +56,7 @@ declare
     old millrace.hobby;
 begin
     perform millrace.acts_as_person(hobby_save.actor, hobby_save.person, caller => hobby_save.caller);
-    f := millrace.family_lock_or_own(hobby_save.person);
+    f := millrace.quest_family_of(millrace.family_lock_or_own(hobby_save.person));
     t := millrace.now();
     the_day := millrace.quest_day(f, null, null, t);
     select * into old from millrace.hobby h where h.id = hobby_save.id;
@@ -142,12 +142,12 @@ create or replace function millrace.hobby_seen(hobby uuid, person text, actor te
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    f millrace.family;
+    f millrace.quest_family;
     h millrace.hobby;
     the_day date;
 begin
     perform millrace.acts_as_person(hobby_seen.actor, hobby_seen.person, caller => hobby_seen.caller);
-    f := millrace.family_lock_of(hobby_seen.person);
+    f := millrace.quest_family_of(millrace.family_lock_of(hobby_seen.person));
     select x.* into h from millrace.hobby x join millrace.hobby_share s on s.hobby = x.id and s.family = f.family where x.id = hobby_seen.hobby;
     if not found then
         perform millrace.refuse(format('there is no hobby %s in this family', hobby_seen.hobby), 'hobby', null, 'P0002', 'not_found');
@@ -196,7 +196,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     t timestamptz;
-    f millrace.family;
+    f millrace.quest_family;
     h millrace.hobby;
     the_answer text := millrace.hobby_text(card_answer.answer, 'answer', millrace.most('answer')::int);
     the_day date;
@@ -204,7 +204,7 @@ declare
     awarded int := 0;
 begin
     perform millrace.acts_as_person(card_answer.actor, card_answer.person, caller => card_answer.caller);
-    f := millrace.family_lock_of(card_answer.person);
+    f := millrace.quest_family_of(millrace.family_lock_of(card_answer.person));
     t := millrace.now();
     select x.* into h from millrace.card c join millrace.hobby x on x.id = c.hobby where c.id = card_answer.card and c.family = f.family;
     if not found then

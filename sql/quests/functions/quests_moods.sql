@@ -23,7 +23,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 #variable_conflict use_column
 declare
     t timestamptz;
-    f millrace.family;
+    f millrace.quest_family;
     rules millrace.quest_rule;
     the_id uuid := coalesce(mood_log.id, gen_random_uuid());
     the_color text := millrace.mood_color(mood_log.color);
@@ -39,7 +39,7 @@ begin
     if mood_log.buffer < interval '0' or mood_log.buffer > interval '1 day' then
         perform millrace.refuse('the buffer is out of range', 'buffer', 'Give an interval from 0 to a day.');
     end if;
-    f := millrace.family_lock_or_own(mood_log.person);
+    f := millrace.quest_family_of(millrace.family_lock_or_own(mood_log.person));
     t := millrace.now();
     the_at := millrace.happened(mood_log.at, t);
     if mood_log.id is not null then
@@ -91,7 +91,7 @@ exception when data_exception then
 end $$;
 
 -- An action also completes the quest, if the quest is of that kind.
-create or replace function millrace.quest_do_if(f millrace.family, the_person text, the_day date, the_kind text, done_at timestamptz, t timestamptz) returns int
+create or replace function millrace.quest_do_if(f millrace.quest_family, the_person text, the_day date, the_kind text, done_at timestamptz, t timestamptz) returns int
 language plpgsql volatile as $$
 declare
     kind text;
@@ -104,14 +104,15 @@ begin
 end $$;
 
 -- Usually the mood is the newest, and extends the streak by one step; for any other day the streak is computed again.
-create or replace function millrace.mood_day_added(f millrace.family, the_person text, the_day date) returns void
+create or replace function millrace.mood_day_added(f millrace.quest_family, the_person text, the_day date) returns void
 language plpgsql volatile as $$
 declare
-    m millrace.family_member;
+    m millrace.quest_person;
     s int[];
     missed int;
 begin
-    select * into strict m from millrace.family_member x where x.person = the_person for no key update;
+    perform from millrace.family_member x where x.person = the_person for no key update;
+    select * into m from millrace.quest_person x where x.person = the_person;
     if m.mood_last = the_day then
         return;
     end if;
@@ -119,18 +120,24 @@ begin
         perform millrace.mood_refold(the_person);
         return;
     end if;
-    s := array[m.mood_streak, m.mood_best, m.mood_freezes];
+    s := array[coalesce(m.mood_streak, 0), coalesce(m.mood_best, 0), coalesce(m.mood_freezes, 0)];
     missed := millrace.days_missed(f.family, f.zone, m.mood_last, the_day);
     for n in 1 .. missed loop
         s := millrace.streak_step(s, 'missed');
     end loop;
     s := millrace.streak_step(s, 'done');
-    update millrace.family_member x
-       set mood_streak = s[1], mood_best = s[2], mood_freezes = s[3], mood_last = the_day where x.person = the_person;
+    perform millrace.mood_streak_put(the_person, s, the_day);
     if s[1] % 7 = 0 then
         perform millrace.points_book(the_person, 'mood_streak:' || the_day, r.streak, 'mood_streak', the_day) from millrace.quest_rule r;
     end if;
 end $$;
+
+create or replace function millrace.mood_streak_put(the_person text, s int[], last date) returns void
+language sql volatile as $$
+    insert into millrace.quest_person (person, mood_streak, mood_best, mood_freezes, mood_last) values (the_person, s[1], s[2], s[3], last)
+        on conflict (person) do update
+            set mood_streak = excluded.mood_streak, mood_best = excluded.mood_best, mood_freezes = excluded.mood_freezes, mood_last = excluded.mood_last
+$$;
 
 -- Three missed days end any streak, so no more are counted.
 create or replace function millrace.days_missed(the_family text, zone text, one date, other date) returns int
@@ -144,6 +151,7 @@ create or replace function millrace.mood_refold(the_person text) returns boolean
 language plpgsql volatile as $$
 declare
     m millrace.family_member;
+    old millrace.quest_person;
     the_zone text;
     s int[] := '{0,0,0}';
     last date;
@@ -154,6 +162,7 @@ declare
     booked int := 0;
 begin
     select * into strict m from millrace.family_member x where x.person = the_person for no key update;
+    select * into old from millrace.quest_person x where x.person = the_person;
     the_zone := coalesce((select f.zone from millrace.family f where f.family = m.family), millrace.zone_of(the_person), 'UTC');
     for d in select distinct o.day from millrace.mood o where o.person = the_person and o.deleted_at is null order by 1 loop
         for n in 1 .. millrace.days_missed(m.family, the_zone, last, d) loop
@@ -165,8 +174,10 @@ begin
             earned := earned || d;
         end if;
     end loop;
-    changed := (m.mood_streak, m.mood_best, m.mood_freezes, m.mood_last) is distinct from (s[1], s[2], s[3], last);
-    update millrace.family_member x set mood_streak = s[1], mood_best = s[2], mood_freezes = s[3], mood_last = last where x.person = the_person and changed;
+    changed := (coalesce(old.mood_streak, 0), coalesce(old.mood_best, 0), coalesce(old.mood_freezes, 0), old.mood_last) is distinct from (s[1], s[2], s[3], last);
+    if changed then
+        perform millrace.mood_streak_put(the_person, s, last);
+    end if;
     for surplus in
         select distinct regexp_replace(l.key, '(#[0-9]+)?(/undo)?$', '') as base from millrace.points_ledger l
          where l.person = the_person and l.key > 'mood_streak:' and l.key < 'mood_streak;'
@@ -241,19 +252,19 @@ create or replace function millrace.streak(person text, actor text default null,
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
-    m millrace.family_member;
-    f millrace.family;
+    m millrace.quest_person;
+    f millrace.quest_family;
     the_zone text;
     today date;
     s int[];
 begin
     perform millrace.person_sees_since(streak.actor, streak.person, caller => streak.caller);
-    select * into m from millrace.family_member x where x.person = streak.person;
-    select * into f from millrace.family x where x.family = m.family;
+    select * into m from millrace.quest_person x where x.person = streak.person;
+    select x.* into f from millrace.family_member y join millrace.quest_family x on x.family = y.family where y.person = streak.person;
     the_zone := coalesce(f.zone, millrace.zone_of(streak.person), 'UTC');
     today := case when f.family is null then millrace.day_at(millrace.now(), the_zone) else (millrace.quest_clock(f, millrace.now())).today end;
     s := array[coalesce(m.mood_streak, 0), coalesce(m.mood_best, 0), coalesce(m.mood_freezes, 0)];
-    for n in 1 .. millrace.days_missed(m.family, the_zone, m.mood_last, today) loop
+    for n in 1 .. millrace.days_missed(f.family, the_zone, m.mood_last, today) loop
         s := millrace.streak_step(s, 'missed');
     end loop;
     return jsonb_build_object('person', streak.person, 'day', today, 'current', s[1], 'best', s[2], 'freezes', s[3], 'last_day', m.mood_last,

@@ -18,12 +18,11 @@ $$;
 -- Today's reminders that are still to come, to the hour that holds now.
 create or replace function millrace.reminder_move(the_person text, t timestamptz) returns void
 language sql volatile as $$
-    update millrace.notice n
-       set due_at = millrace.quest_due(n.kind, f.today, f.zone, r, millrace.reminder_hour_of(the_person))
-      from millrace.family_member m join millrace.family f on f.family = m.family, millrace.quest_rule r
-     where m.person = the_person and n.person = the_person and n.status = 'pending' and n.due_at > t
-       and n.key in ('daily_reminder:' || f.today, 'streak_at_risk:' || f.today)
-       and millrace.quest_due(n.kind, f.today, f.zone, r, millrace.reminder_hour_of(the_person)) > t
+    select millrace.notice_retime(n.id, n.due, n.ends)
+      from (select o.id, f.next_rollover_at as ends, millrace.quest_due(o.kind, f.today, f.zone, r, millrace.reminder_hour_of(the_person)) as due
+              from millrace.family_member m join millrace.quest_family f on f.family = m.family join millrace.notice o on o.person = m.person, millrace.quest_rule r
+             where m.person = the_person and o.status = 'pending' and o.due_at > t and o.key in ('daily_reminder:' || f.today, 'streak_at_risk:' || f.today)) n
+     where n.due > t
 $$;
 
 -- Takes these families over every midnight up to `t`, day by day, and answers how many there were. The caller's transaction holds them.
@@ -38,19 +37,19 @@ declare
     days int := 0;
 begin
     select array_agg(x.family), array_agg(x.today) into batch, firsts
-      from (select f.family, f.today from millrace.family f
-             where f.family = any (families) and f.next_rollover_at <= t order by f.family for no key update) x;
+      from (select f.family, f.today from millrace.quest_family f
+             where f.family = any (families) and f.next_rollover_at <= t order by f.family) x;
     if batch is null then
         return 0;
     end if;
     select * into strict rules from millrace.quest_rule;
     loop
         update millrace.quest q set state = 'missed'
-          from millrace.family f
+          from millrace.quest_family f
          where f.family = any (batch) and f.next_rollover_at <= t and q.family = f.family and q.day = f.today and q.state = 'open';
         with due as materialized (
             select f.family, f.zone, f.today + 1 as day, f.next_rollover_at as opened, array[f.streak, f.best, f.freezes] as streak, f.today
-              from millrace.family f where f.family = any (batch) and f.next_rollover_at <= t
+              from millrace.quest_family f where f.family = any (batch) and f.next_rollover_at <= t
         ), ends as materialized (
             select z.zone, z.day, millrace.day_start(z.day + 1, z.zone) as at from (select distinct d.zone, d.day from due d) z
         ), step as materialized (
@@ -64,7 +63,7 @@ begin
               from step s
                 on conflict (family, day) do nothing
         )
-        update millrace.family f
+        update millrace.quest_family f
            set today = s.day, opened_at = s.opened, next_rollover_at = s.ends_at, due_at = s.ends_at,
                streak = s.s[1], best = s.s[2], freezes = s.s[3], failures = 0, problem = null
           from step s where f.family = s.family;
@@ -81,46 +80,46 @@ create or replace function millrace.quest_remind(batch text[], firsts date[], ru
 language plpgsql volatile set search_path = pg_catalog, pg_temp
     set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
 begin
-    with rolled as materialized (
-        select f.family, f.zone, f.today, f.opened_at, f.next_rollover_at, f.streak, q.state = 'done' as is_done, b.first,
-               case when f.today - b.first > 1 then 'quest_summary' else 'quest_available' end as news
-          from unnest(batch, firsts) b(family, first)
-          join millrace.family f on f.family = b.family
-          join millrace.quest q on q.family = f.family and q.day = f.today
-    ), told as materialized (
-        select r.*, m.person, coalesce(p.reminder_hour, rules.reminder_hour) as hour
-          from rolled r join millrace.family_member m on m.family = r.family left join millrace.profile p on p.person = m.person
-    ), clocks as materialized (
-        select z.zone, z.today, z.hour, millrace.notice_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
-               millrace.quest_due('daily_reminder', z.today, z.zone, rules, z.hour) as reminder,
-               millrace.quest_due('streak_at_risk', z.today, z.zone, rules, z.hour) as risk
-          from (select distinct r.zone, r.today, r.hour from told r) z
-    )
-    insert into millrace.notice (id, person, kind, key, data, status, due_at, expires_at, created_at)
-    select gen_random_uuid(), r.person, k.kind, k.kind || ':' || r.today, k.data, 'pending', k.due, r.next_rollover_at, t
-      from told r
-      join clocks c on c.zone = r.zone and c.today = r.today and c.hour = r.hour
-     cross join lateral (
-        select r.news, c.news,
-               case when r.news = 'quest_summary' then jsonb_build_object('text', 'New quest available!', 'from', r.first, 'days', r.today - r.first)
-                    else jsonb_build_object('text', 'New quest available!', 'day', r.today) end
-         where not r.is_done
-        union all
-        select 'daily_reminder', c.reminder, jsonb_build_object('text', 'Don''t forget to log your mood', 'day', r.today)
-         where not exists (select from millrace.mood o where o.person = r.person and o.at >= r.opened_at and o.day = r.today and o.deleted_at is null)
-        union all
-        select 'streak_at_risk', c.risk, jsonb_build_object('text', 'Your streak is at risk', 'streak', r.streak, 'day', r.today)
-         where r.streak >= 3 and not r.is_done
-     ) k(kind, due, data)
-     where k.due < r.next_rollover_at and (k.due >= t - interval '1 hour')
-        on conflict (person, key) do nothing;
+    perform millrace.notices_put(array(
+        with rolled as materialized (
+            select f.family, f.zone, f.today, f.opened_at, f.next_rollover_at, f.streak, q.state = 'done' as is_done, b.first,
+                   case when f.today - b.first > 1 then 'quest_summary' else 'quest_available' end as news
+              from unnest(batch, firsts) b(family, first)
+              join millrace.quest_family f on f.family = b.family
+              join millrace.quest q on q.family = f.family and q.day = f.today
+        ), told as materialized (
+            select r.*, m.person, coalesce(p.reminder_hour, rules.reminder_hour) as hour
+              from rolled r join millrace.family_member m on m.family = r.family left join millrace.profile p on p.person = m.person
+        ), clocks as materialized (
+            select z.zone, z.today, z.hour, millrace.notice_loud(greatest(millrace.day_start(z.today, z.zone), t), z.zone, rules.quiet_from, rules.quiet_to) as news,
+                   millrace.quest_due('daily_reminder', z.today, z.zone, rules, z.hour) as reminder,
+                   millrace.quest_due('streak_at_risk', z.today, z.zone, rules, z.hour) as risk
+              from (select distinct r.zone, r.today, r.hour from told r) z
+        )
+        select row(r.person, k.kind, k.kind || ':' || r.today, k.data, k.due, r.next_rollover_at)::millrace.notice_to_send
+          from told r
+          join clocks c on c.zone = r.zone and c.today = r.today and c.hour = r.hour
+         cross join lateral (
+            select r.news, c.news,
+                   case when r.news = 'quest_summary' then jsonb_build_object('text', 'New quest available!', 'from', r.first, 'days', r.today - r.first)
+                        else jsonb_build_object('text', 'New quest available!', 'day', r.today) end
+             where not r.is_done
+            union all
+            select 'daily_reminder', c.reminder, jsonb_build_object('text', 'Don''t forget to log your mood', 'day', r.today)
+             where not exists (select from millrace.mood o where o.person = r.person and o.at >= r.opened_at and o.day = r.today and o.deleted_at is null)
+            union all
+            select 'streak_at_risk', c.risk, jsonb_build_object('text', 'Your streak is at risk', 'streak', r.streak, 'day', r.today)
+             where r.streak >= 3 and not r.is_done
+         ) k(kind, due, data)
+         where k.due < r.next_rollover_at and (k.due >= t - interval '1 hour')));
 end $$;
 
 -- One transaction's worth. A family that cannot be taken over its midnight is left as it was, with the reason, and tried again later: a quarter
 -- of an hour on, then twice as long each time, up to a day. The others go on.
 create or replace function millrace.quest_rollover(most int default 500)
 returns table (families int, days int, failed int, next_at timestamptz)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off as $$
 declare
     t timestamptz := millrace.now();
     batch text[];
@@ -133,7 +132,10 @@ begin
     days := 0;
     failed := 0;
     select array_agg(x.family) into batch
-      from (select f.family from millrace.family f where f.due_at <= t order by f.due_at limit most for no key update skip locked) x;
+      from (select f.family from millrace.quest_family q join millrace.family f on f.family = q.family
+             where q.due_at <= t order by q.due_at limit most for no key update of f skip locked) x;
+    -- Behind the locks: without those that another has taken over its midnight since then.
+    select array_agg(q.family) into batch from millrace.quest_family q where q.family = any (batch) and q.due_at <= t;
     if batch is not null then
         families := cardinality(batch);
         begin
@@ -151,7 +153,7 @@ begin
                         raise;
                     end if;
                     failed := failed + 1;
-                    update millrace.family f
+                    update millrace.quest_family f
                        set failures = f.failures + 1, problem = left(sqlerrm, 300),
                            due_at = t + least(interval '15 minutes' * power(2, least(f.failures, 10)), interval '1 day')
                      where f.family = one;
@@ -159,7 +161,7 @@ begin
             end loop;
         end;
     end if;
-    select min(f.due_at) into next_at from millrace.family f;
+    select min(f.due_at) into next_at from millrace.quest_family f;
     return next;
 end $$;
 
@@ -168,7 +170,7 @@ create or replace function millrace.quest_rollover_due(most int default 50)
 returns table (family text, zone text, today date, becomes date, due_at timestamptz, problem text)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select f.family, f.zone, f.today, case when f.problem is null then millrace.day_at(x.t, f.zone) end, f.due_at, f.problem
-      from (select millrace.now() as t) x, millrace.family f
+      from (select millrace.now() as t) x, millrace.quest_family f
      where f.due_at <= x.t order by f.due_at, f.family limit most
 $$;
 
@@ -177,9 +179,9 @@ create or replace function millrace.quest_state(out families bigint, out due big
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     at := millrace.now();
-    select greatest(c.reltuples, 0)::bigint into families from pg_class c where c.oid = 'millrace.family'::regclass;
-    select count(*), min(f.next_rollover_at) into due, oldest from millrace.family f where f.due_at <= at and f.problem is null;
-    select count(*) into broken from millrace.family f where f.problem is not null;
+    select greatest(c.reltuples, 0)::bigint into families from pg_class c where c.oid = 'millrace.quest_family'::regclass;
+    select count(*), min(f.next_rollover_at) into due, oldest from millrace.quest_family f where f.due_at <= at and f.problem is null;
+    select count(*) into broken from millrace.quest_family f where f.problem is not null;
 end $$;
 
 -- After an update of the time-zone database: computes moved ends of days again. Once a day for each zone in use.
@@ -196,19 +198,16 @@ begin
     loop
         begin
             if force or millrace.zone_print(c.zone, c.from_day) <> c.print then
-                with wrong as (
-                    select f.family, greatest(millrace.day_start(f.today + 1, c.zone), f.opened_at) as ends
-                      from millrace.family f where f.zone = c.zone order by f.family for no key update
-                )
-                update millrace.family f set next_rollover_at = w.ends, due_at = w.ends
-                  from wrong w where f.family = w.family and f.next_rollover_at <> w.ends and f.next_rollover_at > t;
+                perform from millrace.quest_family q join millrace.family f on f.family = q.family where q.zone = c.zone order by f.family for no key update of f;
+                update millrace.quest_family q set next_rollover_at = w.ends, due_at = w.ends
+                  from (select x.family, greatest(millrace.day_start(x.today + 1, c.zone), x.opened_at) as ends from millrace.quest_family x where x.zone = c.zone) w
+                 where q.family = w.family and q.next_rollover_at <> w.ends and q.next_rollover_at > t;
                 get diagnostics n = row_count;
                 moved := moved + n;
             end if;
-            update millrace.family_clock x
-               set checked_at = t, from_day = t::date, print = millrace.zone_print(c.zone, t::date) where x.zone = c.zone;
+            perform millrace.zone_noted(c.zone, false);
         exception when invalid_parameter_value then
-            update millrace.family_clock x set checked_at = t where x.zone = c.zone;   -- the zone is gone: its families say so themselves
+            perform millrace.zone_noted(c.zone, true);    -- its families say so themselves
         end;
     end loop;
     return moved;
@@ -221,8 +220,8 @@ begin
     return query
     select v.name, null::text[], v.n
       from (select count(*)::float8 as n, coalesce(extract(epoch from t - min(x.next_rollover_at)), 0)::float8 as lag
-              from (select f.next_rollover_at from millrace.family f where f.due_at <= t and f.problem is null order by f.due_at limit 10000) x) d
+              from (select f.next_rollover_at from millrace.quest_family f where f.due_at <= t and f.problem is null order by f.due_at limit 10000) x) d
      cross join lateral (values ('families_due', d.n), ('families_lag_seconds', greatest(0, d.lag)),
-            ('families_broken', (select count(*) from (select from millrace.family f where f.problem is not null limit 10000) b)::float8),
-            ('families', (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.family'::regclass)::float8)) v(name, n);
+            ('families_broken', (select count(*) from (select from millrace.quest_family f where f.problem is not null limit 10000) b)::float8),
+            ('families', (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.quest_family'::regclass)::float8)) v(name, n);
 end $$;

@@ -30,7 +30,7 @@ language sql stable as $$
 $$;
 
 -- A family's clock at `t`, whether or not a worker has rolled it over its midnights since.
-create or replace function millrace.quest_clock(f millrace.family, t timestamptz, out today date, out opened_at timestamptz, out ends_at timestamptz, out before date)
+create or replace function millrace.quest_clock(f millrace.quest_family, t timestamptz, out today date, out opened_at timestamptz, out ends_at timestamptz, out before date)
 language plpgsql stable as $$
 declare
     ends timestamptz;
@@ -56,7 +56,7 @@ begin
 end $$;
 
 -- The day that something done at `at` belongs to: the open one, or within the grace the last one before it. What lies ahead counts as now.
-create or replace function millrace.quest_day(f millrace.family, day date, at timestamptz, t timestamptz) returns date
+create or replace function millrace.quest_day(f millrace.quest_family, day date, at timestamptz, t timestamptz) returns date
 language plpgsql stable as $$
 declare
     c record;

@@ -134,6 +134,32 @@ create table millrace.hobby_share (
 );
 create index hobby_share_in on millrace.hobby_share (family, at, hobby);
 
+-- A family's clock, and its streak. Who writes here holds the family's lock.
+create table millrace.quest_family (
+    family text primary key references millrace.family on delete cascade,
+    zone text not null,                                   -- the clock's; it follows the family's
+    today date not null,                                  -- the day that is open
+    opened_at timestamptz not null,                       -- when it began here
+    next_rollover_at timestamptz not null,                -- when it ends
+    due_at timestamptz not null,                          -- the same, or later after a failure
+    streak int not null default 0,                        -- of the days before today
+    best int not null default 0,
+    freezes int not null default 0,
+    failures int not null default 0,
+    problem text
+) with (fillfactor = 80);
+create index quest_family_due on millrace.quest_family (due_at);
+create index quest_family_broken on millrace.quest_family (family) where problem is not null;
+
+-- The streak of a person who has logged moods. Who writes here holds the lock of the member's row.
+create table millrace.quest_person (
+    person text primary key,
+    mood_streak int not null default 0,                   -- up to mood_last
+    mood_best int not null default 0,
+    mood_freezes int not null default 0,
+    mood_last date
+);
+
 insert into millrace.quest_rule default values;
 insert into millrace.quest_item (kind, title) values
     ('share_hobby', 'Share a hobby with your family'),

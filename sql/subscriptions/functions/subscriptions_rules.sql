@@ -166,10 +166,8 @@ end $$;
 create or replace function millrace.subscription_feed(s millrace.subscription) returns void
 language plpgsql volatile as $$
 begin
-    insert into millrace.feed (at, topic, person, tenant, ref, change, data)
-    values (millrace.now(), 'subscriptions', s.person, s.tenant, s.id, s.state,
-            jsonb_strip_nulls(jsonb_build_object('plan', s.plan, 'state', s.state, 'store', s.store, 'renews', s.renews, 'period_end', s.period_end)));
-    perform millrace.feed_wake();
+    perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'subscriptions', person => s.person, tenant => s.tenant, ref => s.id::text,
+        change => s.state, data => jsonb_strip_nulls(jsonb_build_object('plan', s.plan, 'state', s.state, 'store', s.store, 'renews', s.renews, 'period_end', s.period_end)))]);
 end $$;
 
 -- The notice before an end, before the first payment, or of a payment that fails. It is taken back when there is no such end any more. Returns the
@@ -193,10 +191,7 @@ begin
     end if;
     perform millrace.notice_send(s.person, 'subscription.' || what,
         jsonb_build_object('plan', coalesce(p.title, s.plan, s.product, ''), 'until', millrace.subscription_day(until, s.person)), null, the_key, due, until);
-    update millrace.notice n set status = 'pending', due_at = due where n.person = s.person and n.key = the_key and n.status = 'cancelled' and n.address is null;
-    if found then
-        perform millrace.notice_wake(false, due);
-    end if;
+    perform millrace.notice_resume(s.person, the_key, due);
     return the_key;
 end $$;
 

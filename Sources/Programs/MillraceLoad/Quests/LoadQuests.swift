@@ -61,7 +61,7 @@ private struct QuestScenario: Sendable {
         let filled = filling.duration(to: .now)
         let bytes = try await number(
             """
-            select sum(pg_total_relation_size(c))::bigint from unnest(array['millrace.family', 'millrace.quest', 'millrace.family_member']::regclass[]) c
+            select sum(pg_total_relation_size(c))::bigint from unnest(array['millrace.family', 'millrace.quest_family', 'millrace.quest', 'millrace.family_member']::regclass[]) c
             """, on: connection)
         invocation.console.note(
             "\(Humane.count(families)) families over \(offsets) offsets in \(Humane.duration(filled)), \(bytes / 1_048_576) MB"
@@ -148,11 +148,13 @@ private struct QuestScenario: Sendable {
                 ), clocks as materialized (
                     select c.*, millrace.day_start(c.today, c.zone) as opened, millrace.day_start(c.today + 1, c.zone) as ends from clock c
                 ), made as (
-                    insert into millrace.family (family, zone, today, opened_at, next_rollover_at, due_at, created_at)
-                    select 'load-' || g, case when g = 0 then 'No/Where' else c.zone end, c.today, c.opened, c.ends, c.ends, millrace.now()
-                      from generate_series($1::int, $2::int) g
+                    select 'load-' || g as family, g = 0 as is_broken, c.* from generate_series($1::int, $2::int) g
                       join clocks c on c.n = g % $3::int and c.wave = case when g < $4::int then 1 else 0 end
-                    returning family, today
+                ), families as (
+                    insert into millrace.family (family, zone, created_at) select m.family, m.zone, millrace.now() from made m
+                ), their_clocks as (
+                    insert into millrace.quest_family (family, zone, today, opened_at, next_rollover_at, due_at)
+                    select m.family, case when m.is_broken then 'No/Where' else m.zone end, m.today, m.opened, m.ends, m.ends from made m
                 ), opened as (
                     insert into millrace.quest (family, day, item, state)
                     select m.family, m.today, millrace.quest_item_of(m.family, m.today, r.rotation), 'open' from made m, millrace.quest_rule r
@@ -170,7 +172,8 @@ private struct QuestScenario: Sendable {
         live.update([])
         // So that what filling has left to do is done, and not measured.
         try await connection.execute(
-            "vacuum (analyze) millrace.family, millrace.quest, millrace.family_member", deadline: .seconds(600))
+            "vacuum (analyze) millrace.family, millrace.quest_family, millrace.quest, millrace.family_member",
+            deadline: .seconds(600))
         let isSuperuser = try await connection.query("select current_setting('is_superuser') = 'on'") {
             row throws(PostgresError) in try row.bool(0)
         }.first
