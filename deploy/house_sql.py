@@ -1,7 +1,7 @@
 """Reads who calls whom in sql/, for deploy/check-house: the rooms, their order and their tables stand in sql/rooms.md.
 
 A room is a folder of sql with its functions; the rooms of the core are the folders of sql/core. It may call and read the rooms that it names as its needs, which stand above it in that page's
-table, and it writes its own tables only.
+table, and it writes its own tables only. The core names no room's functions, tables or kinds, not even in a string.
 """
 import collections
 import json
@@ -11,6 +11,11 @@ import re
 TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)|(?P<string>(?<!\w)[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*')|(?P<dollar>\$(?:[A-Za-z_]\w*)?\$)"
     r"|(?P<name>\bmillrace\.[A-Za-z_]\w*)|(?P<word>\w+)|(?P<mark>::|\S)", re.S)
+
+# Scripts of the core that may name what is the rooms', with the reason.
+NAMES_ROOMS = {"grants.sql": "every door of every room stands in this list", "sizes.sql": "the bounds of all callers are one table"}
+# Rooms whose name is also a plain word of the core.
+PLAIN_ROOMS = {"people"}
 
 Use = collections.namedtuple("Use", "room object file line what name")
 
@@ -106,7 +111,7 @@ class Graph:
     def __init__(self, root):
         self.root = pathlib.Path(root)
         self.rooms = Rooms((self.root / "sql/rooms.md").read_text())
-        self.made, self.found, self.broken = {}, [], []
+        self.made, self.found, self.broken, self.said = {}, [], [], []
         read, made_here, hooks = [], [], []
         for path in function_files(self.root):
             room = path.parent.parent.name if path.parent.name == "functions" else path.parent.name
@@ -119,6 +124,8 @@ class Graph:
             text = path.read_text()
             for called, listed in re.findall(r"millrace\.hooks_are\('(\w+)', '(.*?)'\)", text, re.S):
                 hooks += [(path, room, called, hook["function"]) for hook in json.loads(listed)]
+            if room in self.rooms.core and path.name not in NAMES_ROOMS:
+                self.said += [(str(path.relative_to(self.root)), line, unquoted(said)) for kind, said, line in tokens(text) if kind == "string"]
             made_here += re.findall(r"^create table if not exists millrace\.(\w+)", text, re.M)
             for who, line, what, name in uses(text):
                 if what == "makes":
@@ -136,6 +143,22 @@ class Graph:
         for name in sorted(set(self.rooms.owner) - self.tables):
             self.broken.append(f"sql/rooms.md names the table {name}, which no migration makes")
         self.judge(read)
+        self.core_names()
+
+    def core_names(self):
+        """What the strings of the core name of a room: its functions and tables, if the name is no plain word; the room; its kinds of jobs."""
+        owners = {**self.made, **self.rooms.owner}
+        rooms = {room for room in self.rooms.order if room not in self.rooms.core} - PLAIN_ROOMS
+        kinds = re.compile(rf"({'|'.join(sorted(rooms | {room.removesuffix('s') for room in rooms}, reverse=True))})\.[a-z%]")
+        for file, line, said in self.said:
+            named = set(re.findall(r"\bmillrace\.(\w+)", said)) | {word for word in re.findall(r"\w+", said) if "_" in word}
+            for name in sorted(named):
+                if owners.get(name, "") and owners[name] not in self.rooms.core:
+                    self.broken.append(f"{file}:{line} the core names {name}, which is {owners[name]}'s: let a hook say it")
+            if said in rooms:
+                self.broken.append(f"{file}:{line} the core names the room {said}: let a hook say it")
+            if kinds.match(said):
+                self.broken.append(f"{file}:{line} the core names the kind {said}: let a hook say it")
 
     def migration(self, path):
         """The tables that a migration makes, and what they refer to. What it does to rows is done once, and is not looked at."""

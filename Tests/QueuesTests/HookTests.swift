@@ -134,6 +134,68 @@ import Testing
         }
     }
 
+    @Test func `each room says how it stands, and one that fails hides no other`() async throws {
+        try await withConnection { connection in
+            let rooms = "select room from millrace.room_states() order by room collate \"C\""
+            let all = try await connection.column(rooms)
+            #expect(
+                all == ["ai", "checkins", "documents", "mail", "notices", "quests", "subscriptions", "webhooks"])
+            try await connection.run("select millrace.family_create('f', 'UTC'); analyze millrace.quest_family")
+            #expect(
+                try await connection.value(
+                    "select state ->> 'families' from millrace.room_states() where room = 'quests'")
+                    == "1")
+            try await connection.run(
+                """
+                create or replace function millrace.mail_status_part() returns jsonb language plpgsql as $$
+                begin
+                    raise exception 'planted';
+                end $$
+                """)
+            #expect(try await connection.column(rooms) == all.filter { $0 != "mail" })
+            #expect(try await connection.column(Self.troubles) == ["state mail mail_status_part 1 planted"])
+            // A room that is gone says nothing, and its jobs are nobody's.
+            try await connection.run("select millrace.hooks_are('documents', '[]')")
+            #expect(try await connection.column(rooms) == all.filter { $0 != "mail" && $0 != "documents" })
+        }
+    }
+
+    @Test func `jobs of a room are known by the kinds that it names, and keep what they name`() async throws {
+        try await withConnection { connection in
+            try await connection.run(
+                """
+                create or replace function millrace.quest_kinds() returns setof text language sql as $$
+                    values ('quests.rollover'), ('planted.%')
+                $$;
+                create or replace function millrace.mail_keeps() returns setof text language sql as $$ values ('letter') $$;
+                select millrace.enqueue('planted.one', '{"letter": 1}', tenant => 'person:ada'),
+                       millrace.enqueue('planted.one', '{"other": 1}', tenant => 'person:ada')
+                """)
+            #expect(try await connection.column("select room || waiting from millrace.rooms()") == ["quests2"])
+            try await connection.run(
+                """
+                select millrace.cancel(j.id) from millrace.job j where j.tenant = 'person:ada';
+                select millrace.person_erase('ada', 'ada')
+                """)
+            #expect(
+                try await connection.column(
+                    "select args::text from millrace.job where tenant like 'erased:%' order by args::text collate \"C\""
+                )
+                    == [#"{"letter": 1}"#, "{}"])
+            // What keeps nothing back could do harm, so the erasure ends with it.
+            try await connection.run(
+                """
+                create or replace function millrace.mail_keeps() returns setof text language plpgsql as $$
+                begin
+                    raise exception 'planted';
+                end $$;
+                select millrace.enqueue('planted.one', '{"letter": 2}', tenant => 'person:ben')
+                """)
+            let refusal = try await connection.refusal(of: "select millrace.person_erase('ben', 'ben')")
+            #expect(refusal?.message.contains("planted") == true)
+        }
+    }
+
     @Test func `only the owner writes hooks`() async throws {
         try await RoleTests.withRoles { database, _, roles in
             for role in [roles.client, roles.worker, roles.admin] {

@@ -3,6 +3,7 @@ do $$
 begin
     perform millrace.hooks_are('ai', '[
         {"event": "expire", "function": "ai_expire", "position": 80},
-        {"event": "erase", "function": "ai_erase_person", "position": 20}
+        {"event": "erase", "function": "ai_erase_person", "position": 20},
+        {"event": "state", "function": "ai_status_part", "position": 70}
     ]');
 end $$;

@@ -158,3 +158,9 @@ begin
     perform millrace.ai_leftovers_check();
     return gone;
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.ai_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.ai_state() s
+$$;

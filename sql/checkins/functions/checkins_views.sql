@@ -83,3 +83,9 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.checkin_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.check_in_state() s
+$$;

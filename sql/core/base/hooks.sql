@@ -9,6 +9,8 @@
 --   notice     (about jsonb)          the state of a notice                          approval_people, with {"notice"}
 --   lanes      (cap int)              rows like those of room_lanes                  room_lanes
 --   served     ()                     rows like those of rooms                       rooms
+--   kinds      ()                     patterns of LIKE, for kinds of the room's jobs rooms
+--   state      ()                     the room's part of status, an object           room_states
 --   measure    (t timestamptz)        name, labels, value                            measure_rooms
 --   why_queue  (about jsonb)          as why; {}: it is mine, and nothing waits      why_queue, with {"queue"}
 --   why_later  (about jsonb)          as why                                         why, with {"job", "kind", "staff"}
@@ -20,6 +22,7 @@
 --
 --   erase          (person text)   how many rows it handled; rooms of one name are added up            person_erase
 --   erase_address  (about jsonb)   how many rows it handled                                            mail_erase, with {"address"}
+--   keeps          ()              names of arguments, with which jobs of the room keep theirs         jobs_erase_person
 --   approval_tell  (about jsonb)   1; a person hears of a question: {"ref", "person", "stage", …}      approval_tell
 --   answered       (about jsonb)   anything; a question to a language model has ended: its row         ai_put_to_use
 --   quota_said     (about jsonb)   anything; an admin has said a quota: {"tenant", "allowed"}          quota_set
@@ -123,6 +126,25 @@ begin
         end if;
     end loop;
     return null;
+end $$;
+
+-- What the hooks list, each of them texts; `must`: an error of one is the caller's.
+create or replace function millrace.hooks_list(the_event text, must boolean default false) returns table (name text, said text)
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+declare
+    one record;
+begin
+    for one in select * from millrace.hooks_of(the_event) loop
+        begin
+            return query execute format('select $1, x from %s() x', one.call) using one.name;
+            if one.fails then
+                perform millrace.hook_went(the_event, one.function);
+            end if;
+        exception when others then
+            if must then raise; end if;
+            perform millrace.hook_went(the_event, one.function, sqlstate, sqlerrm);
+        end;
+    end loop;
 end $$;
 
 -- For what must happen in the caller's transaction or not at all: what the hooks answer is added up, and an error of one is the caller's.

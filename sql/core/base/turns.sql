@@ -2,13 +2,18 @@
 -- The rule: a lock that decides something is a row of millrace.turn, held to the end of the transaction. An advisory lock, which any login
 -- can take and hold, may cost at most a bounded wait or a notification.
 
-insert into millrace.turn (name, bucket)
-select t.name, b
-  from (values ('maintain', 1), ('failures', 1), ('flows', 1), ('slots sweep', 1), ('events', 1), ('mail changes', 1), ('document changes', 1),
-               ('check-in changes', 1), ('feed', 1), ('samples', 1), ('versions', 1), ('mail forsaken', 1), ('mail retire', 1), ('template', 64), ('upload', 64), ('route', 64),
-               ('gate', 64), ('key gate', 64), ('signal', 256), ('mail sender', 1024), ('mail domain', 1024)) t(name, buckets)
- cross join lateral generate_series(0, t.buckets - 1) b
-    on conflict do nothing;
+-- Turns by their names, and how many buckets each has. Every room makes its own.
+create or replace function millrace.turns_are(turns jsonb) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    insert into millrace.turn (name, bucket)
+    select t.key, b from jsonb_each_text(turns) t cross join lateral generate_series(0, t.value::int - 1) b
+        on conflict do nothing
+$$;
+
+do $$
+begin
+    perform millrace.turns_are('{"maintain": 1, "failures": 1, "flows": 1, "slots sweep": 1, "samples": 1, "versions": 1, "route": 64, "gate": 64, "key gate": 64, "signal": 256}');
+end $$;
 
 -- Mixed into the numbers of advisory locks that only functions take, so that nobody knows the numbers before the locks are held.
 insert into millrace.setting (name, value)

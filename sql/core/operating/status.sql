@@ -114,3 +114,23 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
     select least((select count(*) from (select from millrace.unique_lock u where u.next is not null limit cap) b)
                + (select count(*) from (select from millrace.blocked limit cap) b), cap::bigint)
 $$;
+
+-- What each room says of itself, for status and doctor. One that fails is named among the troubles of hooks.
+create or replace function millrace.room_states() returns table (room text, state jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    one record;
+begin
+    for one in select * from millrace.hooks_of('state') loop
+        begin
+            room := one.name;
+            execute format('select %s()', one.call) into state;
+            if one.fails then
+                perform millrace.hook_went('state', one.function);
+            end if;
+            return next;
+        exception when others then
+            perform millrace.hook_went('state', one.function, sqlstate, sqlerrm);
+        end;
+    end loop;
+end $$;

@@ -146,20 +146,25 @@ returns table (room text, waiting bigint, oldest_s float8, servers int, unsure i
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     t timestamptz := millrace.now();
-    unserved int[] := array(
-        select k.id from millrace.kind k
-          left join millrace.kind b on b.name = k.name and b.line = millrace.line_base(k.line)
-         where (k.name like 'mail.%' or k.name like 'document.%' or k.name = 'quests.rollover')
-           and not exists (select from millrace.session s where b.id = any (s.kinds)));
+    names text[];
+    patterns text[];                                       -- of the kinds of each
+    unserved int[];
     one record;
 begin
+    select array_agg(h.name), array_agg(h.said) into names, patterns from millrace.hooks_list('kinds') h;
+    unserved := array(
+        select k.id from millrace.kind k
+          left join millrace.kind b on b.name = k.name and b.line = millrace.line_base(k.line)
+         where k.name like any (patterns) and not exists (select from millrace.session s where b.id = any (s.kinds)));
     used := true;
     for room, waiting, oldest_s in
-        select case when k.name like 'mail.%' then 'mail' when k.name like 'document.%' then 'documents' else 'quests' end as the_room, count(*),
+        select x.name, count(*),
                extract(epoch from t - min((select j.enqueued_at from millrace.job j where j.id = o.first)))::float8
           from (select r.kind, r.job, min(r.job) over (partition by r.kind) as first
                   from (select r.kind, r.job from millrace.ready r where unserved <> '{}' limit 500000) r where r.kind = any (unserved)) o
-          join millrace.kind k on k.id = o.kind group by 1
+          join millrace.kind k on k.id = o.kind
+         cross join lateral (select n.name from unnest(names, patterns) n(name, pattern) where k.name like n.pattern limit 1) x
+         group by x.name
     loop
         servers := 0; unsure := 0; how := '{}';
         return next;

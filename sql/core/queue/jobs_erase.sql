@@ -7,6 +7,7 @@ language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off as
 declare
     lines int[] := array(select q.id from millrace.queue q where q.tenant = millrace.personal_tenant(jobs_erase_person.person));
     nobody text := 'erased:' || gen_random_uuid();
+    keeps text[];
     ids bigint[];
 begin
     if lines = '{}' then
@@ -14,7 +15,8 @@ begin
     end if;
     ids := array(select j.id from millrace.job j where j.queue = any (lines));
     ids := array(select i from unnest(ids) i where (select v.state from millrace.job(i) v) in ('succeeded', 'cancelled', 'dead'));
-    update millrace.job j set tenant = nobody, args = case when j.args ?| array['message', 'document', 'subscription'] then j.args else '{}' end, metadata = null, tags = null
+    keeps := array(select h.said from millrace.hooks_list('keeps', true) h);
+    update millrace.job j set tenant = nobody, args = case when j.args ?| keeps then j.args else '{}' end, metadata = null, tags = null
      where j.id = any (ids);
     update millrace.history h set error = 'erased' where h.id = any (ids) and h.error is not null;
     delete from millrace.log_line l where l.job = any (ids);

@@ -415,3 +415,11 @@ begin
     end loop;
     return checked + millrace.hooks_must('check', jsonb_build_object('most', most));
 end $$;
+
+-- The kinds of this room's jobs: see rooms.
+create or replace function millrace.document_kinds() returns setof text
+language sql immutable parallel safe as 'select ''document.%''';
+
+-- Jobs of this room name their row by this argument, and keep it when a person is erased: see jobs_erase_person.
+create or replace function millrace.document_keeps() returns setof text
+language sql immutable parallel safe as 'select ''document''';

@@ -318,3 +318,9 @@ begin
     failed_today := (select count(*) from (select d.status, d.finished_at from millrace.document d order by d.seq desc limit 10000) x
                       where x.status = 'failed' and x.finished_at > millrace.now() - interval '1 day');
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.document_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.document_state() s
+$$;

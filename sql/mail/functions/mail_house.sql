@@ -148,3 +148,11 @@ create or replace function millrace.mail_is_read_by(the_mail uuid, the_person te
 language sql volatile as $$
     update millrace.mail m set person = the_person where m.id = the_mail
 $$;
+
+-- The kinds of this room's jobs: see rooms.
+create or replace function millrace.mail_kinds() returns setof text
+language sql immutable parallel safe as 'select ''mail.%''';
+
+-- Jobs of this room name their row by this argument, and keep it when a person is erased: see jobs_erase_person.
+create or replace function millrace.mail_keeps() returns setof text
+language sql immutable parallel safe as 'select ''message''';

@@ -367,3 +367,9 @@ begin
     unknown := (select count(*) from (select from millrace.mail m where m.status = 'unknown' limit 10000) x);
     strays := (select count(*) from (select from millrace.mail_note n where n.message is null limit 10000) x);
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.mail_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.mail_state() s
+$$;

@@ -10,6 +10,7 @@ begin
         {"event": "measure", "function": "notice_measures", "position": 20},
         {"event": "erase", "function": "notice_mails_erase_person", "position": 5, "name": "mail"},
         {"event": "approval_tell", "function": "notice_of_approval", "position": 10},
-        {"event": "notice", "function": "notice_status_asked", "position": 10}
+        {"event": "notice", "function": "notice_status_asked", "position": 10},
+        {"event": "state", "function": "notice_status_part", "position": 50}
     ]');
 end $$;

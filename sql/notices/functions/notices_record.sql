@@ -191,3 +191,9 @@ begin
      where p.name = the_name and p.holder = the_holder;
     return found;
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.notice_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.notice_state() s
+$$;

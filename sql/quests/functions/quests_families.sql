@@ -100,3 +100,7 @@ create or replace view millrace.families as
 select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_member m where m.family = f.family) as members, q.today,
        q.next_rollover_at, q.streak, q.best, q.freezes, q.failures, q.problem, f.created_at
   from millrace.family f join millrace.quest_family q on q.family = f.family;
+
+-- The kinds of this room's jobs: see rooms.
+create or replace function millrace.quest_kinds() returns setof text
+language sql immutable parallel safe as 'select ''quests.rollover''';

@@ -4,6 +4,8 @@ begin
     perform millrace.hooks_are('quests', '[
         {"event": "erase", "function": "quests_erase_person", "position": 120},
         {"event": "measure", "function": "quest_measures", "position": 50},
-        {"event": "answered", "function": "card_answered", "position": 30}
+        {"event": "answered", "function": "card_answered", "position": 30},
+        {"event": "state", "function": "quest_status_part", "position": 20},
+        {"event": "kinds", "function": "quest_kinds", "position": 30}
     ]');
 end $$;

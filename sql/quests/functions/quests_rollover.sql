@@ -225,3 +225,9 @@ begin
             ('families_broken', (select count(*) from (select from millrace.quest_family f where f.problem is not null limit 10000) b)::float8),
             ('families', (select greatest(c.reltuples, 0) from pg_class c where c.oid = 'millrace.quest_family'::regclass)::float8)) v(name, n);
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.quest_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.quest_state() s
+$$;

@@ -382,3 +382,13 @@ begin
     select 'subscriptions_late_seconds', null::text[],
            coalesce((select greatest(0, extract(epoch from t - s.next_at)) from millrace.subscription s where s.next_at <= t order by s.next_at limit 1), 0)::float8;
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.subscription_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.subscription_state() s
+$$;
+
+-- Jobs of this room name their row by this argument, and keep it when a person is erased: see jobs_erase_person.
+create or replace function millrace.subscription_keeps() returns setof text
+language sql immutable parallel safe as 'select ''subscription''';

@@ -274,3 +274,8 @@ begin
         having count(*) = versions + (built_in is not null)::int
          order by x.name);
 end $$;
+
+do $$
+begin
+    perform millrace.turns_are('{"template": 64}');
+end $$;

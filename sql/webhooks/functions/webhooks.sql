@@ -226,3 +226,9 @@ begin
      where s.webhook = webhook_seal.webhook and s.n = webhook_seal.n and s.secret = webhook_seal.old;
     return found;
 end $$;
+
+-- What status says of this room: see room_states.
+create or replace function millrace.webhook_status_part() returns jsonb
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select to_jsonb(s) from millrace.webhook_state() s
+$$;
