@@ -54,6 +54,12 @@ import Testing
         "lesson_list": List(
             rows: "millrace.lesson_list(#, 500)", key: "quote_literal(next)",
             count: "select count(*) from millrace.lesson where owner = 'alice' and caller = '{role}'"),
+        "person_export": List(
+            rows: "millrace.person_export('alice', #, 500)", key: "quote_literal(place)",
+            count: """
+                select sum((xpath('/row/n/text()', query_to_xml(format('select count(*) as n from millrace.%I(''alice'')', h.function), true, true, '')))[1]::text::int)
+                  from millrace.hook h where h.event = 'export'
+                """),
         "published": List(
             rows: "millrace.published({job}, #, 500)", key: "n", count: "select count(*) from millrace.published",
             start: "0"),

@@ -75,6 +75,46 @@ import Testing
         }
     }
 
+    /// Words of the seed that nobody is shown: secrets, and what the person has only announced.
+    private static let unshown: Set<String> = ["qxzdevice", "qxztoken", "qxzfile"]
+
+    @Test func `a person reads all that is kept of it, page by page, and nobody else does`() async throws {
+        try await withConnection(.movableClock) { connection in
+            try await connection.run(Self.seed)
+            func words(_ text: String) -> Set<String> {
+                Set(text.lowercased().matches(of: /qxz\w+/).map { String($0.output) })
+            }
+            let all = try await connection.column(
+                "select place || ' ' || data from millrace.person_export('qxzper', actor => 'qxzper')")
+            #expect(words(all.joined(separator: " ")) == words(Self.seed).subtracting(Self.unshown))
+            #expect(Set(all.map { String($0.prefix { $0 != "/" }) }).count >= 12)
+            // Small pages are the same rows, each once.
+            var (place, read) = ("null", [String]())
+            while true {
+                let page = try await connection.column(
+                    "select place || ' ' || data from millrace.person_export('qxzper', \(place), 7)")
+                guard let last = page.last else { break }
+                read += page
+                place = "'\(last.prefix { $0 != " " })'"
+            }
+            #expect(read == all && read.count > 30)
+            // What others keep of themselves is not in it.
+            #expect(!all.contains { $0.contains("ben@example.com") && !$0.hasPrefix("checkins/address/") })
+            for actor in ["mum", "ben", "zoe"] {
+                #expect(
+                    try await connection.refusal(of: "select millrace.person_export('qxzper', actor => '\(actor)')")?
+                        .sqlState == "42501")
+            }
+            #expect(
+                try await connection.refusal(of: "select millrace.person_export('qxzper', 'nowhere/1')")?.sqlState
+                    == "22023")
+            try await connection.run("select millrace.person_erase('qxzper', 'qxzper')")
+            #expect(
+                try await connection.column("select room || '/' || thing from millrace.person_export('qxzper')")
+                    == ["jobs/job"])
+        }
+    }
+
     private static let seed = """
         select millrace.link_key_set(sha256('k'), 'https://a.example'), millrace.subscription_plan_set('pro', '{"pages": 5}');
         select millrace.family_create('f', 'UTC'), millrace.family_join('f', 'mum', 'parent'), millrace.family_join('f', 'qxzper', 'teen'),

@@ -44,6 +44,7 @@ import Testing
         "family_leave parent": "family_leave('f', 'dad')",
         "family_zone": "family_zone('f', 'Asia/Tokyo')",
         "person_erase": "person_erase('kid')",
+        "person_export": "person_export('kid'$as)",
         "points": "points('kid'$as)",
         "streak": "streak('kid'$as)",
         "weekly_stats": "weekly_stats('kid'$as)",

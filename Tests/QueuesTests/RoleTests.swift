@@ -118,7 +118,7 @@ import Testing
         "signal", "signal_job", "job_of_key", "published", "state_value",
         "mail_cancel", "mail_reschedule", "mail_message",
         "family_create", "family_zone", "family_join", "family_leave", "family_invite", "family_uninvite",
-        "family_invitations", "person_erase", "mood_log", "mood_log_many",
+        "family_invitations", "person_erase", "person_export", "mood_log", "mood_log_many",
         "mood_delete", "moods", "hobby_save", "hobbies", "hobby_presets", "hobby_seen", "cards", "card_answer",
         "quest_today", "quest_complete", "quest_complete_many", "quest_undo", "quest_history", "points", "streak",
         "weekly_stats", "subscription_mine", "subscription_set", "subscription_link", "person_show",

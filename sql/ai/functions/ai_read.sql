@@ -164,3 +164,9 @@ create or replace function millrace.ai_status_part() returns jsonb
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     select to_jsonb(s) from millrace.ai_state() s
 $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.ai_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'question', q.id::text, to_jsonb(q) - array['key', 'caller', 'job', 'seq', 'batch', 'batch_of'] from millrace.ai_question q where q.actor = ai_export_person.person
+$$;

@@ -101,3 +101,11 @@ begin
     end if;
     return null;
 end $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.chat_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'member', m.thread::text, to_jsonb(m) - array['notice', 'passed'] from millrace.chat_member m where m.person = chat_export_person.person
+    union all
+    select 'message', m.id::text, to_jsonb(m) - array['digest', 'search', 'seq'] from millrace.chat_message m where m.sender = chat_export_person.person and m.deleted_at is null
+$$;

@@ -12,6 +12,7 @@ begin
         {"event": "why_queue", "function": "checkin_why_queue", "position": 50},
         {"event": "measure", "function": "checkin_measures", "position": 40},
         {"event": "erase_address", "function": "checkins_erase_address", "position": 10},
-        {"event": "state", "function": "checkin_status_part", "position": 40}
+        {"event": "state", "function": "checkin_status_part", "position": 40},
+        {"event": "export", "function": "checkins_export_person", "position": 30}
     ]');
 end $$;

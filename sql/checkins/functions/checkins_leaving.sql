@@ -121,3 +121,19 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.checkins_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'watch', '', to_jsonb(w) - 'problem' from millrace.watch w where w.person = checkins_export_person.person
+    union all
+    select 'contact', c.contact, to_jsonb(c) from millrace.watch_contact c where c.person = checkins_export_person.person
+    union all
+    select 'address', d.contact || '/' || d.channel, to_jsonb(d) - array['ref', 'hash'] from millrace.watch_address d where d.person = checkins_export_person.person
+    union all
+    select 'contact_of', c.person, jsonb_build_object('person', c.person, 'since', c.created_at) from millrace.watch_contact c where c.contact = checkins_export_person.person
+    union all
+    select 'alarm', a.id::text, to_jsonb(a) - 'problem' from millrace.alarm a where a.person = checkins_export_person.person
+    union all
+    select 'place', p.alarm::text, to_jsonb(p) from millrace.place p where p.person = checkins_export_person.person
+$$;

@@ -24,7 +24,7 @@ declare
         'dead_ids', 'dead_summary', 'operation_start', 'operation_pause', 'operation_resume', 'operation_stop', 'operation_undo', 'operation_step', 'sample_take', 'blob_open', 'blob_piece', 'blob'];
     doors_client text[] := array['ai_ask', 'ai_answer', 'ai_own', 'ai_switch', 'document_analysis', 'signal', 'signal_job', 'job_of_key', 'published', 'state_value', 'result', 'wait_for', 'enqueue', 'enqueue_as', 'enqueue_many', 'enqueue_copied', 'enqueue_numbered', 'cancel', 'flow_cancel', 'flow_tree', 'job', 'why', 'own_jobs', 'now', 'event_publish', 'flag_on',
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
-        'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
+        'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'person_export', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats', 'subscription_mine', 'subscription_set', 'subscription_link',
         'document_upload', 'document_register', 'document_delete', 'document_retry', 'document_text', 'document_search', 'document', 'document_list', 'document_link', 'document_feed',
@@ -47,7 +47,7 @@ declare
         'mail_send', 'mail_password_reset', 'mail_account_verification', 'mail_welcome', 'mail_account_notification', 'mail_cancel', 'mail_reschedule', 'mail_message', 'template_render',
         'mail_take', 'mail_freeze', 'mail_failed', 'mail_batch_open', 'mail_batch_again', 'mail_batch_record', 'mail_letters', 'mail_route_by', 'mail_told',
         'mail_event', 'mail_forsaken', 'mail_retire', 'mail_suppress', 'mail_unsubscribe', 'mail_silent', 'mail_asked', 'mail_changes', 'mail_state', 'mail_list', 'mail_story',
-        'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
+        'family_create', 'family_zone', 'family_join', 'family_leave', 'family_invite', 'family_uninvite', 'family_invitations', 'person_erase', 'person_export', 'mood_log', 'mood_log_many', 'mood_delete', 'moods', 'hobby_save', 'hobbies',
         'hobby_presets', 'hobby_seen', 'cards', 'card_answer', 'quest_today', 'quest_complete', 'quest_complete_many', 'quest_undo', 'quest_history', 'points', 'streak',
         'weekly_stats', 'subscription_mine', 'subscription_set', 'subscription_link', 'subscription_stripe', 'subscription_apple', 'subscriptions_run', 'subscription_list', 'subscription_show',
         'subscription_plans', 'subscription_state', 'subscription_refused',

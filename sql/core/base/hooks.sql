@@ -11,6 +11,7 @@
 --   served     ()                     rows like those of rooms                       rooms
 --   kinds      ()                     patterns of LIKE, for kinds of the room's jobs rooms
 --   state      ()                     the room's part of status, an object           room_states
+--   export     (person text)          thing, id and data of the person's rows        person_export
 --   measure    (t timestamptz)        name, labels, value                            measure_rooms
 --   why_queue  (about jsonb)          as why; {}: it is mine, and nothing waits      why_queue, with {"queue"}
 --   why_later  (about jsonb)          as why                                         why, with {"job", "kind", "staff"}

@@ -137,6 +137,7 @@ begin atomic
         ('hobbies', 1048576, true),
         ('lesson_list', 1048576, true),
         ('own_jobs', 1048576, true),
+        ('person_export', 1048576, true),
         ('published', 1048576, true),
         ('quest_history', 1048576, true),
         ('ai_answer', 262144, false),                      -- one row each, from here on

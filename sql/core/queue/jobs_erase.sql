@@ -47,3 +47,13 @@ begin
     delete from millrace.job_field x where x.job = any (jobs);
     update millrace.progress p set stage = null, note = null where p.job = any (jobs) and (p.stage is not null or p.note is not null);
 end $$;
+
+-- What the queue keeps of a person: jobs of its own tenant, and questions that it is asked. See person_export.
+create or replace function millrace.jobs_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'job', lpad(j.id::text, 20, '0'), jsonb_build_object('id', j.id, 'kind', k.name, 'enqueued_at', j.enqueued_at, 'args', j.args, 'metadata', j.metadata, 'tags', j.tags)
+      from millrace.queue q join millrace.job j on j.queue = q.id and j.tenant = q.tenant join millrace.kind k on k.id = j.kind
+     where q.tenant = millrace.personal_tenant(jobs_export_person.person)
+    union all
+    select 'approval', p.ref::text, to_jsonb(p) - 'notice' from millrace.approval_person p where p.person = jobs_export_person.person
+$$;

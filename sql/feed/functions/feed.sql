@@ -280,3 +280,10 @@ begin
     get diagnostics n = row_count;
     return gone + n;
 end $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.feed_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'change', lpad(f.place::text, 20, '0'), jsonb_build_object('at', f.at, 'topic', f.topic, 'ref', f.ref, 'change', f.change, 'data', f.data)
+      from millrace.feed f where f.person = feed_export_person.person and f.seq is not null
+$$;

@@ -130,6 +130,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('own_notice_schedule', 'Sets the person a notice for later.'),
         ('person_show', 'A person''s profile and preferences; of another, its name and picture.'),
         ('person_erase', 'Erases everything of a person.'),
+        ('person_export', 'All that is kept of a person, row by row.'),
         ('person_profile', 'Sets a person''s name, locale, time zone and hour of reminders.'),
         ('points', 'The points of a person.'),
         ('published', 'What a job''s runs have published since a position.'),

@@ -204,3 +204,11 @@ begin
     get diagnostics n = row_count;
     return gone + n;
 end $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.gateway_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'device', d.device::text, to_jsonb(d) - array['token', 'claims'] from millrace.sync_device d where d.person = gateway_export_person.person
+    union all
+    select 'operation', s.id::text, to_jsonb(s) - 'digest' from millrace.sync_done s where s.person = gateway_export_person.person
+$$;

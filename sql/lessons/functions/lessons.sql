@@ -271,3 +271,10 @@ begin
     end loop;
     return n;
 end $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.lessons_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'lesson', l.id, to_jsonb(l) - array['place', 'caller', 'is_going'] from millrace.lesson l
+     where l.owner = lessons_export_person.person or l.tenant = millrace.personal_tenant(lessons_export_person.person)
+$$;

@@ -2,6 +2,7 @@
 do $$
 begin
     perform millrace.hooks_are('lessons', '[
-        {"event": "erase", "function": "lessons_erase_person", "position": 70}
+        {"event": "erase", "function": "lessons_erase_person", "position": 70},
+        {"event": "export", "function": "lessons_export_person", "position": 70}
     ]');
 end $$;

@@ -373,3 +373,11 @@ create or replace function millrace.mail_status_part() returns jsonb
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     select to_jsonb(s) from millrace.mail_state() s
 $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.mails_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'mail', m.id::text, to_jsonb(m) - array['digest', 'job', 'owner', 'batch', 'seq'] || coalesce((select to_jsonb(c) - array['message', 'bcc', 'addresses', 'attachments', 'data', 'headers']
+           from millrace.mail_content c where c.message = m.id), '{}')
+      from millrace.mail m where m.person = mails_export_person.person
+$$;

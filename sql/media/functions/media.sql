@@ -218,3 +218,10 @@ select m.id, m.what, m.status, m.reason, m.sentence, m.mime_type, m.tenant, m.ow
           from millrace.media_file f where f.media = m.id) as files,
        m.created_at, m.ended_at
   from millrace.media m;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.media_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'media', m.id::text, to_jsonb(m) - array['digest', 'caller', 'job'] from millrace.media m
+     where m.owner = media_export_person.person or m.tenant = millrace.personal_tenant(media_export_person.person)
+$$;

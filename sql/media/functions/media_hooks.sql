@@ -4,6 +4,7 @@ begin
     perform millrace.hooks_are('media', '[
         {"event": "expire", "function": "media_expire", "position": 90},
         {"event": "erase", "function": "media_erase_person", "position": 80},
-        {"event": "check", "function": "media_check_asked", "position": 10}
+        {"event": "check", "function": "media_check_asked", "position": 10},
+        {"event": "export", "function": "media_export_person", "position": 80}
     ]');
 end $$;

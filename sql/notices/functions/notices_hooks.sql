@@ -11,6 +11,7 @@ begin
         {"event": "erase", "function": "notice_mails_erase_person", "position": 5, "name": "mail"},
         {"event": "approval_tell", "function": "notice_of_approval", "position": 10},
         {"event": "notice", "function": "notice_status_asked", "position": 10},
-        {"event": "state", "function": "notice_status_part", "position": 50}
+        {"event": "state", "function": "notice_status_part", "position": 50},
+        {"event": "export", "function": "notices_export_person", "position": 40}
     ]');
 end $$;

@@ -160,3 +160,11 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
         select m.id from millrace.notice n join millrace.mail m on m.id = n.mail
          where n.data ->> 'person' = notice_mails_erase_person.person and m.person is distinct from notice_mails_erase_person.person))
 $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.notices_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'notice', n.id::text, to_jsonb(n) - array['holder', 'mail', 'reply'] from millrace.notice n where n.person = notices_export_person.person and n.parent is null
+    union all
+    select 'device', left(encode(sha256(convert_to(d.token, 'UTF8')), 'hex'), 16), to_jsonb(d) - 'token' from millrace.device d where d.person = notices_export_person.person
+$$;

@@ -55,3 +55,64 @@ begin
     get diagnostics gone = row_count;
     return gone;
 end $$;
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.people_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'profile', '', to_jsonb(p) from millrace.profile p where p.person = people_export_person.person
+    union all
+    select 'preferences', '', to_jsonb(p) from millrace.notice_preference p where p.person = people_export_person.person
+    union all
+    select 'membership', '', to_jsonb(m) from millrace.family_member m where m.person = people_export_person.person and m.family is not null
+    union all
+    select 'invitation', i.family, to_jsonb(i) from millrace.family_invitation i where i.person = people_export_person.person
+$$;
+
+-- What is kept of a person, row by row, behind the `place` in `after`; for the person itself, or a back end, as with person_erase. Room by room in the
+-- order of their hooks. A page ends early where it would be too large, so the last one is that without rows. Secrets, hashes and what only the machine
+-- needs are left out; files are named, and are got by their own doors.
+create or replace function millrace.person_export(
+    person text, after text default null, page int default 500, actor text default null, caller millrace.caller_name default current_user
+) returns table (place text, room text, thing text, data jsonb)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+#variable_conflict use_column
+declare
+    me text := millrace.actor_of(person_export.actor, caller => person_export.caller);
+    at_room text := split_part(person_export.after, '/', 1);
+    at_key text := substr(person_export.after, length(at_room) + 2);
+    one record;
+    size bigint;
+    rows int := 0;
+    taken bigint := 0;
+begin
+    perform millrace.valid_name(person_export.person, 'person');
+    perform millrace.valid_page(person_export.page);
+    if me <> person_export.person then
+        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
+    end if;
+    if at_room is not null and not exists (select from millrace.hooks_of('export') h where h.name = at_room) then
+        perform millrace.refuse('after is no place of an export', 'after', 'Give the place of the last row of the page before.');
+    end if;
+    if person_export.after is null then
+        perform millrace.audited('person.export', person_export.person, null, caller => person_export.caller);
+    end if;
+    for one in select h.* from millrace.hooks_of('export') with ordinality h(function, call, name, fails, n)
+                where at_room is null or h.n >= (select min(x.n) from millrace.hooks_of('export') with ordinality x(function, call, name, fails, n) where x.name = at_room)
+                order by h.n
+    loop
+        for place, room, thing, data in execute format(
+            'select concat_ws(''/'', $1, x.thing, x.id), $1, x.thing, x.data from %s($2) x where $3 is null or x.thing || ''/'' || x.id > $3 collate "C"
+              order by x.thing || ''/'' || x.id collate "C" limit $4', one.call)
+            using one.name, person_export.person, case when one.name = at_room then at_key end, person_export.page - rows
+        loop
+            size := octet_length(row(place, room, thing, data)::text);
+            if not millrace.page_takes('person_export', taken, size) then
+                return;
+            end if;
+            taken := taken + size;
+            rows := rows + 1;
+            return next;
+        end loop;
+        exit when rows >= person_export.page;
+    end loop;
+end $$;

@@ -104,3 +104,22 @@ select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_me
 -- The kinds of this room's jobs: see rooms.
 create or replace function millrace.quest_kinds() returns setof text
 language sql immutable parallel safe as 'select ''quests.rollover''';
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.quests_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'mood', m.id::text, to_jsonb(m) from millrace.mood m where m.person = quests_export_person.person
+    union all
+    select 'mood_streak', '', to_jsonb(p) from millrace.quest_person p where p.person = quests_export_person.person
+    union all
+    select 'hobby', h.id::text, to_jsonb(h) || jsonb_build_object('facts', coalesce((select jsonb_agg(c.fact order by c.at, c.id) from millrace.card c where c.hobby = h.id), '[]'))
+      from millrace.hobby h where h.person = quests_export_person.person
+    union all
+    select 'hobby_seen', v.hobby::text, to_jsonb(v) from millrace.hobby_view v where v.person = quests_export_person.person
+    union all
+    select 'card_answer', r.card::text, to_jsonb(r) from millrace.card_reply r where r.person = quests_export_person.person
+    union all
+    select 'quest', c.family || '/' || c.day, to_jsonb(c) from millrace.quest_completion c where c.person = quests_export_person.person
+    union all
+    select 'points', l.key, to_jsonb(l) from millrace.points_ledger l where l.person = quests_export_person.person
+$$;

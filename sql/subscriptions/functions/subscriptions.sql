@@ -392,3 +392,9 @@ $$;
 -- Jobs of this room name their row by this argument, and keep it when a person is erased: see jobs_erase_person.
 create or replace function millrace.subscription_keeps() returns setof text
 language sql immutable parallel safe as 'select ''subscription''';
+
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.subscriptions_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'subscription', s.id::text, to_jsonb(s) - array['notice_key', 'rank'] from millrace.subscription s where s.person = subscriptions_export_person.person or s.account = millrace.personal_tenant(subscriptions_export_person.person)
+$$;
