@@ -174,6 +174,34 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
+            name: "Workers",
+            dependencies: [
+                "Calendars", "ChildProtocol", "Digests", "Encodings", "Encryption", "JSON", "Jobs", "Postgres",
+                "Queues",
+                "Subprocesses", "Telemetry",
+                "Threads",
+            ],
+            path: "Sources/Engine/Workers",
+            swiftSettings: strict),
+
+        .target(
+            name: "SettingsKit",
+            dependencies: [
+                "Calendars", "CTerminal", "Encryption", "Jobs", "Listeners", "Signatures", "Supervision", "Telemetry",
+                "Templates",
+            ], path: "Sources/Kits/SettingsKit", swiftSettings: strict),
+
+        .target(
+            name: "CommandKit",
+            dependencies: [
+                "Calendars", "CLinux", "Clusters", "Encryption", "JSON", "Postgres", "Queues", "SettingsKit",
+                "Subprocesses", "Threads",
+            ], path: "Sources/Kits/CommandKit", swiftSettings: strict),
+
+        .target(
+            name: "PageKit", dependencies: ["JSON", "Listeners"], path: "Sources/Kits/PageKit", swiftSettings: strict),
+
+        .target(
             name: "Mail",
             dependencies: [
                 "Blobs", "Encodings", "Faults", "HostNames", "Jobs", "JSON", "Postgres", "Queues", "Signatures",
@@ -227,17 +255,6 @@ let package = Package(
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
-            name: "Workers",
-            dependencies: [
-                "Calendars", "ChildProtocol", "Digests", "Encodings", "Encryption", "JSON", "Jobs", "Postgres",
-                "Queues",
-                "Subprocesses", "Telemetry",
-                "Threads",
-            ],
-            path: "Sources/Engine/Workers",
-            swiftSettings: strict),
-
-        .target(
             name: "Millrace",
             dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads", "Workers"],
             path: "Sources/Faces/Millrace",
@@ -270,12 +287,10 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "AI", "Blobs", "Calendars", "CheckIns", "CLinux", "Console", "CTerminal", "Digests", "Documents",
-                "Encodings",
+                "AI", "Blobs", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents", "Encodings",
                 "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
-                "Pages",
-                "Postgres", "Quests", "Queues", "Sandbox", "Signatures", "Subscriptions", "Supervision", "Telemetry",
-                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+                "PageKit", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "SettingsKit", "Signatures",
+                "Subscriptions", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
@@ -288,8 +303,7 @@ let package = Package(
             name: "MillraceCommand",
             dependencies: [
                 "AI", "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
-                "Composition",
-                "Compression",
+                "CommandKit", "Composition", "Compression",
                 "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
                 "Subprocesses", "Subscriptions",
@@ -301,8 +315,8 @@ let package = Package(
         .executableTarget(
             name: "MillraceLoad",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "Composition", "Compression",
-                "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners",
+                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CommandKit", "Composition",
+                "Compression", "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners",
                 "Mail",
                 "Millrace", "MillraceCommand",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
@@ -472,7 +486,7 @@ let package = Package(
             dependencies: [
                 "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings", "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
-                "Blobs", "Postgres", "Queues",
+                "Blobs", "PageKit", "Postgres", "Queues",
                 "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),

@@ -1,5 +1,6 @@
 import Foundation
 import Listeners
+import PageKit
 import Postgres
 import Signatures
 import Telemetry

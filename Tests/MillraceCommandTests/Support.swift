@@ -61,6 +61,13 @@ extension Command {
     }
 }
 
+extension Application {
+    /// With the verbs of `millrace`.
+    static func run(arguments: [String], surroundings: Surroundings, console: Console) async -> ExitCode {
+        await run(arguments: arguments, surroundings: surroundings, console: console, tree: Verbs.tree)
+    }
+}
+
 struct Outcome {
     let code: ExitCode
     let output: String

@@ -1,3 +1,5 @@
+package import CommandKit
+package import Documents
 package import Postgres
 package import Supervision
 package import Telemetry
@@ -47,4 +49,14 @@ package struct Composer: Sendable {
             throw DatabaseFailure(error)
         }
     }
+}
+
+extension Invocation {
+    /// What puts rooms together from the settings of this command.
+    package func composer() throws(Failure) -> Composer {
+        Composer(
+            settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions)
+    }
+    /// Where the programs are that read documents.
+    package var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 }

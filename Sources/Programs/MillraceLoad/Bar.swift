@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// One promise with its measurement: the bar, what was measured, met or missed.
 struct Bar: Sendable {

@@ -1,8 +1,8 @@
 import Clusters
+import CommandKit
 import FoundationEssentials
 import Glibc
 import Jobs
-import MillraceCommand
 import Postgres
 import Queues
 import Synchronization

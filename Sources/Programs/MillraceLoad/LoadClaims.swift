@@ -1,5 +1,5 @@
+import CommandKit
 import Jobs
-import MillraceCommand
 import Postgres
 import Queues
 

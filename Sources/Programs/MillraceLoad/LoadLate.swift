@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 import Queues
 import Telemetry

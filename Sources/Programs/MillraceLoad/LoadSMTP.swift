@@ -1,6 +1,6 @@
+import CommandKit
 import Glibc
 import Mail
-import MillraceCommand
 import Subprocesses
 import Threads
 import Transfers

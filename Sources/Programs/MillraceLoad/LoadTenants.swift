@@ -1,6 +1,6 @@
+import CommandKit
 import FoundationEssentials
 import Jobs
-import MillraceCommand
 import Postgres
 import Queues
 import Synchronization

@@ -5,7 +5,8 @@ enum LoadVerbs {
     static let tree = CommandTree(
         commands: Verbs.commands.filter { !["load", "worker"].contains($0.path[0]) } + [.breakableWorker]
             + scenarios.map(\.onItsOwnGround),
-        nouns: Verbs.nouns.merging(["load": "Measure, and compare with what was promised"]) { first, _ in first })
+        nouns: Verbs.nouns.merging(["load": "Measure, and compare with what was promised"]) { first, _ in first },
+        settings: .all)
 
     private static let scenarios: [Command] = [
         .loadLatency,

@@ -1,5 +1,6 @@
 import JSON
 import Listeners
+import PageKit
 
 /// The page behind a person's signed link to a question: who asks, what, since when, until when; or how it was answered.
 enum ApprovalPage {

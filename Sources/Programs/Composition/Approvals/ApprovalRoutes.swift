@@ -1,5 +1,6 @@
 import JSON
 package import Listeners
+import PageKit
 package import Postgres
 import Queues
 package import Signatures

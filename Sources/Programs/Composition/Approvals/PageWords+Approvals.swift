@@ -1,3 +1,5 @@
+import PageKit
+
 /// The words of the page of a question.
 extension PageWords {
     var question: String { say("Question", "Frage", "سؤال") }

@@ -1,5 +1,6 @@
 package import JSON
 package import Listeners
+import PageKit
 
 /// The pages behind a contact's signed link, for a phone and without script. In English, German or Arabic, as the reader's profile says.
 package enum AlarmPage {

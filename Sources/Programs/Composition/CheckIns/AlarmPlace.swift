@@ -1,4 +1,5 @@
 import JSON
+import PageKit
 
 /// Where the person of an alarm was: its coordinates as text, and a link to the map that the reader prefers. Nothing is loaded from there.
 struct AlarmPlace {

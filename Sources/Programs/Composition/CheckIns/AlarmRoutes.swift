@@ -1,6 +1,7 @@
 import CheckIns
 import JSON
 package import Listeners
+import PageKit
 package import Postgres
 package import Signatures
 package import Telemetry

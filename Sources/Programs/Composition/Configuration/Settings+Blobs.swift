@@ -2,7 +2,16 @@ package import Blobs
 package import Postgres
 
 extension Setting {
+    package static let storing: [Setting] = [blobs, blobsSweep] + s3
     package static let s3: [Setting] = [s3Endpoint, s3Region, s3AccessKey, s3SecretKey, s3Token]
+
+    package static let blobs = Setting(
+        "blobs",
+        .custom(expects: BlobPlace.expectation) { text in
+            BlobPlace(text) == nil ? "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))" : nil
+        },
+        fallback: "postgres", valueName: "PLACE",
+        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, s3://<bucket>/<folder>, or postgres.")
 
     package static let blobsSweep = Setting(
         "blobs-sweep", .boolean, fallback: "on",

@@ -1,5 +1,4 @@
 package import JSON
-package import Signatures
 
 extension Setting {
     package static let checkIns: [Setting] = [
@@ -47,11 +46,5 @@ extension Settings {
             .filter { text($0.1) != nil }
             .map { JSONValue.Member(key: $0.0, value: .int(integer($0.1))) }
         return rules.isEmpty ? nil : .object(rules)
-    }
-
-    /// nil without a secret and an address for them.
-    package var links: Links? {
-        guard let url = text(.publicURL), let secret = text(.secret) else { return nil }
-        return Links(publicURL: url, secrets: [secret] + (text(.secretPrevious).map { [$0] } ?? []))
     }
 }

@@ -13,17 +13,6 @@ extension Setting {
         mailSenderRate, mailDomainRate, mailResetURL, mailVerifyURL, mailOutbox,
         mailSessions, mailKeep, mailQuota,
     ]
-    package static let links: [Setting] = [publicURL, secret, secretPrevious]
-
-    package static let publicURL = Setting(
-        "public-url", .custom(expects: "a URL such as https://mail.example.com", complaint: webComplaint),
-        valueName: "URL", help: "The public address of the listener, for links in mails and for webhooks.")
-    package static let secret = Setting(
-        "secret", .custom(expects: "a secret of at least 16 bytes", complaint: secretComplaint), secrecy: .hidden,
-        valueName: "SECRET", help: "The secret that signs links.")
-    package static let secretPrevious = Setting(
-        "secret-previous", .custom(expects: "a secret of at least 16 bytes", complaint: secretComplaint),
-        secrecy: .hidden, valueName: "SECRET", help: "The previous secret for links; links that it signed still open.")
 
     package static let emailProvider = Setting(
         "email-service-provider", environment: "EMAIL_SERVICE_PROVIDER",
@@ -157,16 +146,6 @@ extension Setting {
                 webComplaint(text) == nil && text.contains("{token}")
                     ? nil : "takes a URL with {token} in it, such as https://app.example.com/reset?token={token}"
             }, valueName: "URL", help: help)
-    }
-
-    private static func secretComplaint(_ text: String) -> String? {
-        text.utf8.count >= 16 ? nil : "takes at least 16 bytes"
-    }
-
-    package static func webComplaint(_ text: String) -> String? {
-        let isWeb = text.hasPrefix("https://") || text.hasPrefix("http://")
-        return isWeb && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } && text.utf8.count <= 2000
-            ? nil : "takes a URL that begins with https:// or http://"
     }
 }
 

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Glibc
 import Supervision
 package import Transfers
 
@@ -66,11 +65,4 @@ extension Settings {
 
     /// The time limit of an attempt, from the name server's answer to the last byte.
     package var webhookTimeout: Duration { supervision.providers["webhook"]?.timeout ?? .seconds(15) }
-
-    /// The machine's name.
-    package static var hostName: String {
-        var bytes = [CChar](repeating: 0, count: 256)
-        guard gethostname(&bytes, bytes.count - 1) == 0 else { return "" }
-        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).lowercased()
-    }
 }

@@ -2,7 +2,7 @@ import Chat
 import Postgres
 
 extension Command {
-    private static let thread = Argument("thread", .one, .messageID, help: "the thread's id")
+    private static let thread = Argument("thread", .one, .uuid, help: "the thread's id")
     private static let person = CommandFlag.single(
         "as", "PERSON", environment: .none, help: "The person that reads or writes there.")
 
@@ -35,7 +35,7 @@ extension Command {
         summary: "Send a message for a person",
         discussion: "With an --id that is known and the same text nothing is sent again. Prints the message's id.",
         arguments: [thread, Argument("text", help: "what is written")],
-        flags: [person, .single("id", "UUID", .messageID, environment: .none, help: "The message's own id.")],
+        flags: [person, .single("id", "UUID", .uuid, environment: .none, help: "The message's own id.")],
         examples: [
             Example(
                 "millrace chat send 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e 'On my way' --as anna", "to all others there")
@@ -56,7 +56,7 @@ extension Command {
         ["chat", "read"],
         summary: "Mark a thread as read by a person, up to a message",
         discussion: "A mark never goes back. Prints how many messages are still unread.",
-        arguments: [thread, Argument("message", .one, .messageID, help: "the last message that was read")],
+        arguments: [thread, Argument("message", .one, .uuid, help: "the last message that was read")],
         flags: [person],
         examples: [
             Example(
@@ -80,7 +80,7 @@ extension Command {
         ["chat", "delete"],
         summary: "Delete a message of any sender",
         discussion: "Its text and files go, and a row without them stays. That an operator did it is in the audit.",
-        arguments: [Argument("message", .one, .messageID, help: "the message's id")],
+        arguments: [Argument("message", .one, .uuid, help: "the message's id")],
         examples: [Example("millrace chat delete 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "nobody reads it any more")]
     ) { invocation in
         let id = invocation.parsed.string("message") ?? ""

@@ -2,7 +2,7 @@ import Chat
 import Postgres
 
 extension Command {
-    private static let thread = Argument("thread", .one, .messageID, help: "the thread's id")
+    private static let thread = Argument("thread", .one, .uuid, help: "the thread's id")
     private static let person = CommandFlag.single(
         "as", "PERSON", environment: .none, help: "The person that reads or writes there.")
     private static let limit = CommandFlag.single(

@@ -73,16 +73,3 @@ final class WorkerProcess: Sendable {
         return pid
     }
 }
-
-extension Invocation {
-    /// For a worker that `dev` started: it must not outlive it.
-    package func dieWithParent(_ parent: Int) {
-        guard parent > 0 else { return }
-        if getppid() != pid_t(parent) { exit(1) }  // it died before we asked
-        // Asked for again and again: the kernel's own signal comes already when the thread ends that started us, and threads come and go.
-        Thread.start(name: "parent-watch") {
-            while getppid() == pid_t(parent) { usleep(200_000) }
-            kill(getpid(), SIGTERM)
-        }
-    }
-}

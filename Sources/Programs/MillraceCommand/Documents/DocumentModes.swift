@@ -10,7 +10,7 @@ extension Command {
             Or the given pages, even if they were read. With --mode they are read in another way from now on; without \
             --page all pages are. The other pages stay as they are. The copy is made again.
             """,
-        arguments: [Argument("id", .one, .messageID, help: "the document's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the document's id")],
         flags: [
             .repeated(
                 "page", "N", .pageNumber, environment: .none, help: "Read this page again, even if it succeeded."),

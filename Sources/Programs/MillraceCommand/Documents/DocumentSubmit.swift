@@ -58,7 +58,7 @@ extension Command {
             .single("owner", "PERSON", environment: .none, help: "The person it belongs to."),
         ] + documentOptions + [
             .single("password-file", "FILE", .path, environment: .none, help: "A file that holds its password."),
-            .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
+            .single("id", "UUID", .uuid, environment: .none, help: "Its id; a new one if not given."),
             .toggle("watch", environment: .none, help: "Follow it to its end."), Setting.blobs.flag,
         ],
         examples: [

@@ -15,10 +15,10 @@ extension Command {
                 environment: .none, help: "Only documents with this status."),
             .single("lesson", "ID", environment: .none, help: "Only documents of this lesson."),
             .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
-            .single("parent", "ID", .messageID, environment: .none, help: "Only the parts of this document."),
+            .single("parent", "ID", .uuid, environment: .none, help: "Only the parts of this document."),
             .single("since", "TIME", .instant, environment: .none, help: "Only documents submitted since then."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
-            .single("after", "ID", .messageID, environment: .none, help: "Only documents older than this one."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only documents older than this one."),
         ],
         examples: [Example("millrace documents list --status failed", "what could not be read, and why")]
     ) { invocation in
@@ -56,7 +56,7 @@ extension Command {
     static let documentsShow = Command(
         ["documents", "show"],
         summary: "Show everything about a document, page by page",
-        arguments: [Argument("id", .one, .messageID, help: "the document's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the document's id")],
         examples: [
             Example("millrace documents show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "which pages failed, and why")
         ]
@@ -112,7 +112,7 @@ extension Command {
         summary: "Print the text of a document that has been read so far",
         discussion:
             "Pages are separated by a form feed. With --json the words, their places and how certain they are, and the structure: headings, paragraphs, lists and tables.",
-        arguments: [Argument("id", .one, .messageID, help: "the document's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the document's id")],
         flags: [
             .single("page", "N", .integer(1...1_000_000), environment: .none, help: "Only this page."),
             .single(
@@ -196,7 +196,7 @@ extension Command {
         summary: "Write an output of a document to standard output, or to a file",
         discussion:
             "The PDF keeps the original's pages, has their text behind them, and carries nothing that acts. The original stays as it was.",
-        arguments: [Argument("id", .one, .messageID, help: "the document's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the document's id")],
         flags: [
             .single(
                 "as", "KIND",
@@ -259,7 +259,7 @@ extension Command {
         ["documents", "delete"],
         summary: "Delete documents, their text and their outputs",
         discussion: "By their ids, or all of a lesson; ten at a time. Reading of them is stopped.",
-        arguments: [Argument("id", .any, .messageID, help: "the documents' ids")],
+        arguments: [Argument("id", .any, .uuid, help: "the documents' ids")],
         flags: [
             .single("lesson", "ID", environment: .none, help: "All documents of this lesson."),
             .toggle("dry-run", environment: .none, help: "Print what would be deleted, and change nothing."),

@@ -10,7 +10,7 @@ extension Command {
             Exit 0 when it was read, 8 when it was not, 7 when --timeout passed first. With --jsonl every change of the document \
             and of a page is a line.
             """,
-        arguments: [Argument("id", .one, .messageID, help: "the document's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the document's id")],
         examples: [Example("millrace documents watch 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --timeout 5m", "")]
     ) { invocation in
         try await invocation.watch(document: invocation.parsed.string("id") ?? "")

@@ -22,7 +22,7 @@ extension Command {
                 "format", "FORMAT", .choice(["jpeg", "png"]), environment: .none, help: "jpeg, or png without loss."),
             .single("tenant", "TENANT", environment: .none, help: "The tenant they belong to."),
             .single("as", "PERSON", environment: .none, help: "The person they belong to."),
-            .single("id", "UUID", .messageID, environment: .none, help: "Their id; a new one if not given."),
+            .single("id", "UUID", .uuid, environment: .none, help: "Their id; a new one if not given."),
             .toggle("wait", environment: .none, help: "Wait until they are made."),
             .single(
                 "out", "DIR", .path, environment: .none, help: "Wait, and write the files there, as thumbnail.jpg."),

@@ -2,7 +2,7 @@ import Documents
 import Postgres
 
 extension Command {
-    private static let mediaID = Argument("id", .one, .messageID, help: "the media's id")
+    private static let mediaID = Argument("id", .one, .uuid, help: "the media's id")
     private static let mediaPerson = CommandFlag.single("as", "PERSON", environment: .none, help: "As this person.")
 
     static let mediaList = Command(
@@ -16,7 +16,7 @@ extension Command {
             .single("tenant", "TENANT", environment: .none, help: "Only media of this tenant."),
             .single("person", "PERSON", environment: .none, help: "Only media of this person."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
-            .single("after", "ID", .messageID, environment: .none, help: "Only media older than these."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only media older than these."),
         ],
         examples: [Example("millrace media list --status failed", "what could not be made, and why")]
     ) { invocation in
@@ -85,7 +85,7 @@ extension Command {
         ["media", "delete"],
         summary: "Delete media and their files",
         discussion: "A job that has not ended is called off.",
-        arguments: [Argument("id", .many, .messageID, help: "the media's ids")],
+        arguments: [Argument("id", .many, .uuid, help: "the media's ids")],
         flags: [mediaPerson],
         examples: [
             Example("millrace media delete 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --as anna", "if they are anna's")

@@ -15,7 +15,7 @@ extension Command {
             .toggle("alarms", environment: .none, help: "Only alarms."),
             .single(
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
-            .single("after", "UUID", .messageID, environment: .none, help: "Only entries after this one."),
+            .single("after", "UUID", .uuid, environment: .none, help: "Only entries after this one."),
         ],
         examples: [
             Example("millrace notices list --person anna", "what anna was told, by which channel"),
@@ -39,7 +39,7 @@ extension Command {
     static let noticesShow = Command(
         ["notices", "show"],
         summary: "Show a notice with all its sendings and attempts",
-        arguments: [Argument("id", .one, .messageID, help: "the notice's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the notice's id")],
         examples: [Example("millrace notices show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "what became of it")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""

@@ -13,7 +13,7 @@ extension Command {
                 environment: .none, help: "Only those in this state."),
             .single("plan", "PLAN", environment: .none, help: "Only those of this plan."),
             .single("account", "NAME", environment: .none, help: "Only those of this person or tenant."),
-            .single("after", "ID", .messageID, environment: .none, help: "Only those behind this one."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only those behind this one."),
             .single(
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
@@ -55,7 +55,7 @@ extension Command {
     static let subscriptionsShow = Command(
         ["subscriptions", "show"],
         summary: "Show a subscription, and what its store said",
-        arguments: [Argument("id", .one, .messageID, help: "the subscription's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the subscription's id")],
         examples: [
             Example("millrace subscriptions show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "the newest event first")
         ]

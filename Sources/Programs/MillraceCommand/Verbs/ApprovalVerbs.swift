@@ -67,7 +67,7 @@ extension Command {
             The job goes on with the answer. An answer is given once: another one is refused with exit 4, and is written into the \
             audit with who gave it.
             """,
-        arguments: [Argument("id", .one, .messageID, help: "the question's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the question's id")],
         flags: [
             .toggle("yes", environment: .none, help: "Approve."), .toggle("no", environment: .none, help: "Refuse."),
             .single("by", "NAME", environment: .none, help: "Who answers; you@host if not given."),
@@ -104,7 +104,7 @@ extension Command {
             listens serves below MILLRACE_PUBLIC_URL, and takes an answer while the question is open. It is signed with \
             MILLRACE_SECRET, which has to be the workers'.
             """,
-        arguments: [Argument("id", .one, .messageID, help: "the question's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the question's id")],
         flags: [.single("for", "PERSON", environment: .none, help: "Whose link it is. Needed.")],
         examples: [
             Example("millrace approvals link 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --for ada", "ada's link")

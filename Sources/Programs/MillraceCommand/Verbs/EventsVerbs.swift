@@ -10,7 +10,7 @@ extension Command {
             .single("type", "TYPE", environment: .none, help: "Only events of this type."),
             .single("tenant", "TENANT", environment: .none, help: "Only events of this tenant."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
-            .single("after", "ID", .eventID, environment: .none, help: "Only events older than this one."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only events older than this one."),
         ],
         examples: [Example("millrace events list --type com.example.order.paid", "what was published, and when")]
     ) { invocation in
@@ -32,7 +32,7 @@ extension Command {
     static let eventsShow = Command(
         ["events", "show"],
         summary: "Show an event with its data",
-        arguments: [Argument("id", .one, .eventID, help: "the event's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the event's id")],
         examples: [Example("millrace events show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "type, source, data")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
@@ -61,7 +61,7 @@ extension Command {
         flags: [
             .single("subject", "TEXT", environment: .none, help: "The subject of the event, within the source."),
             .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
-            .single("id", "UUID", .eventID, environment: .none, help: "Its id; a new one if not given."),
+            .single("id", "UUID", .uuid, environment: .none, help: "Its id; a new one if not given."),
         ],
         examples: [
             Example(
@@ -142,12 +142,6 @@ extension Invocation {
                 hint: "in a shell, put JSON in single quotes: '{\"name\": \"value\"}'")
         }
         return bytes
-    }
-}
-
-extension ValueKind {
-    static let eventID = ValueKind.custom(expects: "a UUID") { text in
-        UUID(uuidString: text) == nil ? "takes a UUID, not \(Secrets.quoted(text))" : nil
     }
 }
 

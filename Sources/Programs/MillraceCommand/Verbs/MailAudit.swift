@@ -15,7 +15,7 @@ extension Command {
                 .choice(["cancel", "reschedule", "resolve", "suppress", "unsuppress", "erase", "switch"]),
                 environment: .none, help: "Only entries of this kind."),
             .single("by", "ROLE", .text, environment: .none, help: "Only actions of this role."),
-            .single("message", "ID", .messageID, environment: .none, help: "Only about this message."),
+            .single("message", "ID", .uuid, environment: .none, help: "Only about this message."),
             .single("since", "TIME", .instant, environment: .none, help: "Only entries since then."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
             .single(

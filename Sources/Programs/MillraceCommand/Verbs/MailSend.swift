@@ -45,7 +45,7 @@ extension Command {
             .single("sender", "ID", environment: .none, help: "The sender, for the limit on each sender."),
             .single("tenant", "TENANT", environment: .none, help: "The tenant it belongs to."),
             .toggle("receipt", environment: .none, help: "Ask for a receipt."),
-            .single("id", "UUID", .messageID, environment: .none, help: "Its id; a new one if not given."),
+            .single("id", "UUID", .uuid, environment: .none, help: "Its id; a new one if not given."),
             .single(
                 "wait", "STATUS", .choice(["accepted", "delivered"]), environment: .none,
                 help: "Wait until the message has this status."),
@@ -64,12 +64,6 @@ extension Command {
             return .done
         }
         return try await invocation.await(id, until: goal)
-    }
-}
-
-extension ValueKind {
-    static let messageID = ValueKind.custom(expects: "a UUID") { text in
-        UUID(uuidString: text) == nil ? "takes a UUID, not \(Secrets.quoted(text))" : nil
     }
 }
 

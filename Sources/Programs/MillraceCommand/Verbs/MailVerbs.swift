@@ -12,7 +12,7 @@ extension Command {
             ),
             .single("since", "TIME", .instant, environment: .none, help: "Only messages sent to Millrace since then."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many."),
-            .single("after", "ID", .messageID, environment: .none, help: "Only messages older than this one."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only messages older than this one."),
         ],
         examples: [
             Example(
@@ -53,7 +53,7 @@ extension Command {
         ["mail", "show"],
         summary: "Show a message with all its attempts and events",
         discussion: "With --raw also addresses and words. template_version is the version of its template.",
-        arguments: [Argument("id", .one, .messageID, help: "the message's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the message's id")],
         flags: [.toggle("raw", environment: .none, help: "With addresses and content.")],
         examples: [Example("millrace mail show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "what became of it")]
     ) { invocation in
@@ -69,7 +69,7 @@ extension Command {
         summary: "Print a message as it is sent",
         discussion:
             "A message whose template has not been rendered yet has no words: then its template's data are printed.",
-        arguments: [Argument("id", .one, .messageID, help: "the message's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the message's id")],
         flags: [.toggle("html", environment: .none, help: "Print the HTML part, not the text.")],
         examples: [
             Example("millrace mail preview 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e --html > mail.html", "to look at it")
@@ -98,7 +98,7 @@ extension Command {
     static let mailCancel = Command(
         ["mail", "cancel"],
         summary: "Cancel a message that no provider has got yet",
-        arguments: [Argument("id", .one, .messageID, help: "the message's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the message's id")],
         examples: [Example("millrace mail cancel 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "exit 4 when it is too late")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
@@ -113,7 +113,7 @@ extension Command {
         ["mail", "resolve"],
         summary: "Decide about a parked message: nobody knows whether it was sent",
         arguments: [
-            Argument("id", .one, .messageID, help: "the message's id"),
+            Argument("id", .one, .uuid, help: "the message's id"),
             Argument("verdict", .one, .choice(["accepted", "refused", "again"]), help: "accepted, refused, or again"),
         ],
         examples: [

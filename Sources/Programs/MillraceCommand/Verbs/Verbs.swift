@@ -1,6 +1,6 @@
 /// The list of everything the executable can do. A new verb is a value in a file beside this one, and a line here.
 package enum Verbs {
-    package static let tree = CommandTree(commands: commands, nouns: nouns)
+    package static let tree = CommandTree(commands: commands, nouns: nouns, settings: .all)
 
     package static let commands: [Command] = [
         .migrate, .uninstall,

@@ -1,5 +1,3 @@
-package import Composition
-package import Documents
 import Postgres
 package import Supervision
 import Telemetry
@@ -71,17 +69,8 @@ extension Invocation {
         return try await exitCode { try await worker.run() }
     }
 
-    /// What puts rooms together from the settings of this command.
-    package func composer() throws(Failure) -> Composer {
-        Composer(
-            settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions)
-    }
-
     /// What a single verb calls providers through.
     package func supervisor(name: String) throws(Failure) -> Supervisor { try composer().supervisor(name: name) }
-
-    /// Where the programs are that read documents.
-    package var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 
     /// Given on to a worker of ours: asked for there if it was asked for here.
     package var listenArguments: [String] { settings.isListenAsked ? ["--listen", settings.string(.listen)] : [] }

@@ -13,7 +13,7 @@ extension Command {
             recorded, and a disabled webhook stays disabled. Exit 1 when the event was not taken. Needs the key with \
             which the webhook's secret is encrypted.
             """,
-        arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the webhook's id")],
         flags: [Setting.webhookAllow.flag, Setting.eventSource.flag, Setting.encryptionKeys.flag],
         examples: [
             Example(

@@ -11,7 +11,7 @@ extension Command {
         flags: [
             .single(
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
-            .single("after", "ID", .eventID, environment: .none, help: "Only entries after this one."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only entries after this one."),
         ],
         examples: [Example("millrace webhooks list", "where to, which types, what waits, what is switched off and why")]
     ) { invocation in
@@ -84,7 +84,7 @@ extension Command {
             Prints the new secret, only this once. Until the overlap is over both secrets sign every delivery, so that \
             the receiver can be changed in between.
             """,
-        arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the webhook's id")],
         flags: [
             .single(
                 "overlap", "DURATION", .duration(.zero ... .seconds(30 * 86_400)), environment: .none, fallback: "1d",
@@ -111,7 +111,7 @@ extension Command {
     static let webhooksRemove = Command(
         ["webhooks", "remove"],
         summary: "Remove a webhook",
-        arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the webhook's id")],
         examples: [
             Example("millrace webhooks remove 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "with its secrets and deliveries")
         ]
@@ -131,7 +131,7 @@ extension Command {
         summary: "Enable a webhook again",
         discussion:
             "It goes on where it was: events that it has missed and that are still kept (14 days) are sent now.",
-        arguments: [Argument("id", .one, .eventID, help: "the webhook's id")],
+        arguments: [Argument("id", .one, .uuid, help: "the webhook's id")],
         examples: [
             Example("millrace webhooks enable 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "after its receiver was mended")
         ]
@@ -148,8 +148,8 @@ extension Command {
         ["webhooks", "redeliver"],
         summary: "Send an event again",
         discussion: "To every webhook that wants it, or to one. It keeps its id, so that receivers recognise it.",
-        arguments: [Argument("event", .one, .eventID, help: "the event's id")],
-        flags: [.single("to", "ID", .eventID, environment: .none, help: "Only to this webhook.")],
+        arguments: [Argument("event", .one, .uuid, help: "the event's id")],
+        flags: [.single("to", "ID", .uuid, environment: .none, help: "Only to this webhook.")],
         examples: [Example("millrace webhooks redeliver 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "workers send it now")]
     ) { invocation in
         let event = invocation.parsed.string("event") ?? ""
@@ -165,8 +165,8 @@ extension Command {
         ["webhooks", "deliveries"],
         summary: "List the deliveries of events, newest first",
         flags: [
-            .single("to", "ID", .eventID, environment: .none, help: "Only this webhook's."),
-            .single("event", "ID", .eventID, environment: .none, help: "Only this event's."),
+            .single("to", "ID", .uuid, environment: .none, help: "Only this webhook's."),
+            .single("event", "ID", .uuid, environment: .none, help: "Only this event's."),
             .single(
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],

@@ -103,11 +103,6 @@ struct Follower {
     }
 }
 
-extension Invocation {
-    /// `--timeout`, counted from now.
-    var deadline: ContinuousClock.Instant? { timeout.map { .now + $0 } }
-}
-
 extension ExitCode {
     /// The exit code for the end of an awaited job.
     init(awaiting state: JobState) {

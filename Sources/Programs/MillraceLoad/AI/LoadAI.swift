@@ -1,7 +1,7 @@
+import CommandKit
 import FoundationEssentials
 import Glibc
 import JSON
-import MillraceCommand
 import Postgres
 import Synchronization
 import Telemetry

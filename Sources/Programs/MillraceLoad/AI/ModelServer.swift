@@ -1,8 +1,8 @@
 import CLinux
+import CommandKit
 import Composition
 import Glibc
 import JSON
-import MillraceCommand
 import Subprocesses
 import Transfers
 

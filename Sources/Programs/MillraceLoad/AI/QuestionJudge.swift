@@ -1,5 +1,5 @@
+import CommandKit
 import JSON
-import MillraceCommand
 import Postgres
 import Telemetry
 

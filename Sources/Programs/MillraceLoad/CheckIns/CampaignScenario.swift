@@ -1,4 +1,5 @@
-import MillraceCommand
+import CommandKit
+import Composition
 import Postgres
 import Telemetry
 

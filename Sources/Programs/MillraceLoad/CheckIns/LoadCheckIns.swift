@@ -1,5 +1,5 @@
 import CheckIns
-import MillraceCommand
+import CommandKit
 import Postgres
 import Telemetry
 import Workers

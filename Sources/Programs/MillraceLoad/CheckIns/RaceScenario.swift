@@ -1,5 +1,5 @@
 import CheckIns
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// Check-ins that arrive at the very moment of expiry, while two services look. The first to lock the row decides, and both sides must

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// The result of a wave, from the provider's ledger and the tables, compared with the promises. It makes no queries, so that tests can give

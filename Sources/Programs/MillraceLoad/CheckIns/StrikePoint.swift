@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// Where on an alarm's path a fault strikes: from the expiry to the contact's answer, each step before it is written and at its commit.

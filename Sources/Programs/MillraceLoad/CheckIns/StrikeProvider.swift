@@ -1,6 +1,6 @@
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 import Synchronization
 
 /// An honest provider of texts and calls on loopback: it keeps what it has taken, whether or not its answer arrives, and it takes the same

@@ -1,5 +1,5 @@
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 import Postgres
 
 /// Goes through every step of an alarm's path with every fault, and judges each wave by what the provider received.

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// Fills a database of the scenario's own with jobs in all states, by statements that no client could send.

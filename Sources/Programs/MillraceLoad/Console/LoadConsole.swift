@@ -1,9 +1,9 @@
+import CommandKit
 import Composition
 import Console
 import FoundationEssentials
 import Glibc
 import Listeners
-import MillraceCommand
 import Postgres
 import Queues
 import Telemetry

@@ -1,7 +1,8 @@
 import Blobs
+import CommandKit
+import Composition
 import Documents
 import Glibc
-import MillraceCommand
 import Pages
 import Postgres
 

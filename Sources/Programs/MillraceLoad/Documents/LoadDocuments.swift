@@ -1,6 +1,7 @@
 import Blobs
+import CommandKit
+import Composition
 import Documents
-import MillraceCommand
 import Pages
 import Postgres
 

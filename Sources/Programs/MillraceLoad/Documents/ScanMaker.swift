@@ -1,6 +1,6 @@
+import CommandKit
 import Compression
 import Documents
-import MillraceCommand
 import Pages
 import Postgres
 import Sandbox

@@ -1,5 +1,5 @@
+import CommandKit
 import Glibc
-import MillraceCommand
 
 /// An app's part of the gateway's HTTP, as far as proving needs it: one connection that stays open. Used by one thread at a time.
 final class GatewayClient {

@@ -1,5 +1,5 @@
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 import Postgres
 
 /// Every kind of thing that apps ask a gateway for, as one person may ask for it too often. Each kind has a person of its own, whose bucket is

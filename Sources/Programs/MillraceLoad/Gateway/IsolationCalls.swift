@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// One call of a person, and what may come of it.
 struct IsolationCall: Sendable {

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Compares an answer with what its caller may see. Pure.
 struct IsolationJudge: Sendable {

@@ -1,5 +1,5 @@
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 
 /// Who belongs to whom, and the marks by which everything planted tells its owner. Pure.
 struct IsolationPeople: Sendable {

@@ -1,7 +1,7 @@
 import Blobs
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 import Postgres
 import Synchronization
 import Threads

@@ -1,5 +1,5 @@
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 
 /// What a phone did while it had no connection: operations, of which some must be refused. Pure.
 struct OfflineBatch: Sendable {

@@ -1,6 +1,6 @@
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 import Threads
 
 /// A program of somebody else's making that follows some of the streams; see deploy/checks/streams.

@@ -1,6 +1,6 @@
 import CLinux
+import CommandKit
 import Glibc
-import MillraceCommand
 import Synchronization
 import Telemetry
 import Threads

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// A client's login that calls every door of clients, with arguments that fit the parameters' types.

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// When the calls of a steady rate are due, whatever happened to the earlier ones. Pure; times are those of `PracticeMarks.now()`.
 struct Cadence: Sendable, Equatable {

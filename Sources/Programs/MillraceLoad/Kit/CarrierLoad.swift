@@ -1,8 +1,8 @@
 import Blobs
+import CommandKit
 import FoundationEssentials
 import Glibc
 import Mail
-import MillraceCommand
 import Supervision
 import Telemetry
 

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// The costs of jobs, measured from outside: CPU time, WAL, memory.
 struct Costs: Sendable {

@@ -1,6 +1,6 @@
 import Clusters
+import CommandKit
 import Glibc
-import MillraceCommand
 import Postgres
 
 /// A second Postgres that follows the first, and takes its place in the middle of the load.

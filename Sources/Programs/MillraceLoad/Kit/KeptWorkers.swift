@@ -1,5 +1,5 @@
+import CommandKit
 import Glibc
-import MillraceCommand
 import Synchronization
 import Threads
 

@@ -1,6 +1,6 @@
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 import Postgres
 import Threads
 

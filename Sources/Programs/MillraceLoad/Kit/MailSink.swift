@@ -1,5 +1,5 @@
+import CommandKit
 import Glibc
-import MillraceCommand
 
 /// A mail server on loopback that takes everything and keeps nothing.
 final class MailSink: Sendable {

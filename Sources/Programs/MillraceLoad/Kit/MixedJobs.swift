@@ -1,5 +1,5 @@
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 
 /// Jobs of mixed kinds, in tens: five plain, one scheduled, one that fails once, one with a limit key, and a unique key
 /// whose holder is replaced. Pure.

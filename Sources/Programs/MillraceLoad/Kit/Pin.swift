@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// A repeatable-read transaction that stays open: rows that were visible when it began cannot be cleaned up.

@@ -1,6 +1,6 @@
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 
 /// Reads /proc for processes on this machine.
 enum ProcessTable {

@@ -1,7 +1,7 @@
 import Clusters
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 
 /// What a scenario makes for itself and removes again.
 enum Scratch {

@@ -1,5 +1,5 @@
+import CommandKit
 import Glibc
-import MillraceCommand
 import Postgres
 
 /// The database server's usage: WAL, and CPU time if it runs on this machine.

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Synchronization
 import Workers
 

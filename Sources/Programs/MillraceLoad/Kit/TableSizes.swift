@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// The sizes of the queue's tables, and their dead rows, at a moment.

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Which tenths of the way have been passed: progress in ten lines, where a line cannot be redrawn.
 struct Tenths: Sendable {

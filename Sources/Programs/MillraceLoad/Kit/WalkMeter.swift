@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// How far claims and promotions walk, from the server's own counters: how many index entries they read for each row that they take, and

@@ -1,6 +1,6 @@
 import CYardstick
+import CommandKit
 import Glibc
-import MillraceCommand
 import Postgres
 import Threads
 

@@ -1,6 +1,6 @@
 import CYardstick
+import CommandKit
 import Glibc
-import MillraceCommand
 import Threads
 
 /// Callers with persistent connections, where the hand-written enqueue and a call of ours are prepared and have been called several times

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Jobs that wait, and what is undone.
 extension LedgerChecker {

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Judges a run of the ledger from what producers and jobs have written down, and from history where an end has to be explained.
 /// Pure.

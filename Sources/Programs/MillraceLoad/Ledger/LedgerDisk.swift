@@ -1,5 +1,5 @@
+import CommandKit
 import Glibc
-import MillraceCommand
 import Subprocesses
 
 /// A disk for the ledger's Postgres alone, so that it can be filled: an ext4 in a sparse file, mounted through a loop device.

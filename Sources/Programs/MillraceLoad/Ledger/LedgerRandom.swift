@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Choices that a seed replays. SplitMix64.
 struct LedgerRandom: RandomNumberGenerator, Sendable {

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// What the producers know about their own calls; they keep it themselves, because the database is to be checked.
 struct LedgerIntent: Sendable {

@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// Takes a safeguard out of the database's functions, for runs that must be caught. Other safeguards are taken out of the worker.

@@ -1,7 +1,7 @@
 import Clusters
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 import Postgres
 import Queues
 import Subprocesses

@@ -1,7 +1,7 @@
+import CommandKit
 import Faults
 import FoundationEssentials
 import Mail
-import MillraceCommand
 import Supervision
 import Synchronization
 

@@ -1,7 +1,7 @@
 import Blobs
 import Clusters
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 import Postgres
 import Queues
 

@@ -1,7 +1,8 @@
+import CommandKit
+import Composition
 import FoundationEssentials
 import Glibc
 import Mail
-import MillraceCommand
 import MillraceMail
 import Postgres
 import Templates

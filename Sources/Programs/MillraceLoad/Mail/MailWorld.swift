@@ -1,8 +1,8 @@
 import Clusters
+import CommandKit
 import Faults
 import Glibc
 import Mail
-import MillraceCommand
 import MillraceMail
 import Postgres
 import Queues

@@ -1,7 +1,7 @@
 import CYardstick
+import CommandKit
 import FoundationEssentials
 import Glibc
-import MillraceCommand
 import Notices
 import Postgres
 import Signatures

@@ -1,6 +1,6 @@
 import Clusters
+import CommandKit
 import Glibc
-import MillraceCommand
 import Notices
 import Postgres
 import Queues

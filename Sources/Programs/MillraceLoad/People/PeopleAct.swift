@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// An action on a family, a contact or a watch, as an app's call.
 enum PeopleAct: Sendable, Equatable {

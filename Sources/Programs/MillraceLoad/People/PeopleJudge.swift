@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Compares what happened with the rules: no watch ends by another person's action, nobody reads another's data, nobody is asked beyond the
 /// limits.

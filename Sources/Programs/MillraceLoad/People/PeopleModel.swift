@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// Families, contacts and watches by the rules alone: no clock, no database. Hours are counted from a midnight.
 struct PeopleModel: Sendable {

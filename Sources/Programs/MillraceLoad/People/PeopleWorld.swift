@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 import Postgres
 
 /// Families, contacts and watches in a real database, called as a gateway calls them, and compared with the model.

@@ -1,5 +1,5 @@
+import CommandKit
 import FoundationEssentials
-import MillraceCommand
 import Postgres
 import Queues
 

@@ -1,6 +1,6 @@
+import CommandKit
 import Glibc
 import JSON
-import MillraceCommand
 import Synchronization
 
 /// The providers of all rooms on one port of loopback: all well, or all down. While they are down they answer 503, or take requests and answer nothing.

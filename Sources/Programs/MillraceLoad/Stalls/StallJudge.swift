@@ -1,4 +1,4 @@
-import MillraceCommand
+import CommandKit
 
 /// How an answer compares with the cause that was made.
 enum StallVerdict: Equatable, Sendable {

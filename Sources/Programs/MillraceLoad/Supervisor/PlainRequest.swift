@@ -1,6 +1,6 @@
+import CommandKit
 import Faults
 import Glibc
-import MillraceCommand
 import Supervision
 import Threads
 

@@ -1,6 +1,6 @@
 import Clusters
+import CommandKit
 import Glibc
-import MillraceCommand
 import Postgres
 import Supervision
 

@@ -1,5 +1,5 @@
+import CommandKit
 import Glibc
-import MillraceCommand
 import Supervision
 
 /// Four processes that want more than a provider allows, and know it from its headers alone.

@@ -1,5 +1,3 @@
-package import Composition
-
 /// One flag of a command, as data: parsing, help and completions all read the same value.
 package struct CommandFlag: Sendable {
     package enum Arity: Sendable {

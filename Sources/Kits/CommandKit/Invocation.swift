@@ -22,6 +22,9 @@ package struct Invocation: Sendable {
     /// `--timeout`: how long the whole wait may take.
     package var timeout: Duration? { parsed.duration("timeout") }
 
+    /// `--timeout`, counted from now.
+    package var deadline: ContinuousClock.Instant? { timeout.map { .now + $0 } }
+
     /// Before a destructive change: `--yes`, or a yes of the person at the terminal, or a failure.
     /// - Parameter deed: what would happen, as in "deleting 12 jobs".
     package func confirm(_ deed: String) throws(Failure) {

@@ -4,6 +4,8 @@ import Synchronization
 package struct LiveFrame: Sendable {
     private var drawn: [String] = []
 
+    package init() {}
+
     /// Lines may be painted; text from elsewhere goes through `DisplayWidth.harmless` or a table's cell first.
     package mutating func redraw(_ lines: [String], above: [String] = [], columns: Int, rows: Int) -> String {
         let lines = lines.prefix(max(1, rows - 1)).map { Painted.cut($0, to: max(1, columns - 1)) }

@@ -1,5 +1,6 @@
 package import Glibc
 import Subprocesses
+import Threads
 
 /// This very program as a child process.
 package enum OwnProgram {
@@ -14,5 +15,18 @@ package enum OwnProgram {
         child.environment = environment.map { "\($0.key)=\($0.value)" }
         if let output { child.descriptors = [(output, STDOUT_FILENO), (output, STDERR_FILENO)] }
         return try? child.start()
+    }
+}
+
+extension Invocation {
+    /// For a worker that `dev` started: it must not outlive it.
+    package func dieWithParent(_ parent: Int) {
+        guard parent > 0 else { return }
+        if getppid() != pid_t(parent) { exit(1) }  // it died before we asked
+        // Asked for again and again: the kernel's own signal comes already when the thread ends that started us, and threads come and go.
+        Thread.start(name: "parent-watch") {
+            while getppid() == pid_t(parent) { usleep(200_000) }
+            kill(getpid(), SIGTERM)
+        }
     }
 }

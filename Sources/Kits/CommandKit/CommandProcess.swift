@@ -1,5 +1,4 @@
 import CLinux
-import Composition
 import Glibc
 import Threads
 

@@ -3,6 +3,11 @@ package struct Parser {
     package let tree: CommandTree
     package let environment: [String: String]
 
+    package init(tree: CommandTree, environment: [String: String]) {
+        self.tree = tree
+        self.environment = environment
+    }
+
     /// - Parameter argv: the arguments without the name of the executable.
     package func parse(_ argv: [String]) -> CommandRequest {
         let location = locate(argv)

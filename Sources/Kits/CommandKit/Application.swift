@@ -5,7 +5,7 @@ import Threads
 /// From a command line to an exit code: parse, configure, check, run, and say what went wrong.
 package enum Application {
     package static func run(
-        arguments: [String], surroundings: Surroundings, console: Console, tree: CommandTree = Verbs.tree
+        arguments: [String], surroundings: Surroundings, console: Console, tree: CommandTree
     ) async -> ExitCode {
         let environment = surroundings.environment
         var console = console
@@ -60,7 +60,8 @@ package enum Application {
     ) async -> ExitCode {
         var settings = Settings()
         if parsed.command.settings != .unused {
-            settings = .load(parsed: parsed, surroundings: surroundings, known: tree.environmentNames)
+            settings = .load(
+                parsed: parsed, surroundings: surroundings, known: tree.environmentNames, table: tree.settings)
             surroundings.forget(
                 SecretVariables.names(in: surroundings.environment, settings: settings.entries.map(\.setting)),
                 settings.entries.compactMap { $0.isSecretFlag ? $0.text : nil })

@@ -1,9 +1,9 @@
-import Listeners
+package import Listeners
 
 /// What the pages behind signed links have in common: for a phone and without script, and nothing from elsewhere.
-enum LinkPage {
+package enum LinkPage {
     /// Beside the pages, so that a proxy which lets those through lets this through as well.
-    static let stylesheet = (name: "page.css", response: Response.text(style, type: "text/css; charset=utf-8"))
+    package static let stylesheet = (name: "page.css", response: Response.text(style, type: "text/css; charset=utf-8"))
 
     /// Buttons are 52 pixels high and as wide as the page; nothing loads late, so nothing moves.
     private static let style = """
@@ -32,7 +32,7 @@ enum LinkPage {
 
         """
 
-    static func html(_ title: String, _ body: String, _ words: PageWords, status: Int = 200) -> Response {
+    package static func html(_ title: String, _ body: String, _ words: PageWords, status: Int = 200) -> Response {
         var response = Response.text(
             "<!doctype html><html lang=\"\(words.language)\" dir=\"\(words.direction)\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
                 + "<title>\(title)</title><link rel=\"stylesheet\" href=\"\(stylesheet.name)\"><body>\(body)</body></html>",
@@ -44,24 +44,24 @@ enum LinkPage {
         return response
     }
 
-    static func unknownLink(_ words: PageWords) -> Response {
+    package static func unknownLink(_ words: PageWords) -> Response {
         html(words.unknownLink, "<h1>\(words.unknownLink)</h1><p>\(words.notOurs)</p>", words, status: 404)
     }
 
-    static func unknownAnswer(_ words: PageWords) -> Response {
+    package static func unknownAnswer(_ words: PageWords) -> Response {
         problem(words.unknownAnswer, words.noAnswerOfOurs, words)
     }
 
     /// What was sent cannot be taken; the way back leads to the page as it is.
-    static func problem(_ title: String, _ sentence: String, _ words: PageWords) -> Response {
+    package static func problem(_ title: String, _ sentence: String, _ words: PageWords) -> Response {
         html(
             title, "<h1>\(title)</h1><p>\(sentence)</p><p><a href=\"\">\(words.back)</a></p>", words, status: 400)
     }
 
     /// In order, also among words that are written from right to left.
-    static func time(_ text: String) -> String { "<bdi dir=\"ltr\">\(escaped(text))</bdi>" }
+    package static func time(_ text: String) -> String { "<bdi dir=\"ltr\">\(escaped(text))</bdi>" }
 
-    static func escaped(_ text: String) -> String {
+    package static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
     }

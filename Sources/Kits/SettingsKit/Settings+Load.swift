@@ -1,14 +1,13 @@
 extension Settings {
     /// Reads every setting, and continues after a mistake, so that all mistakes are reported at once.
     package static func load(
-        given: [String: Given] = [:], surroundings: Surroundings, known: [String] = [], table: [Setting] = Setting.all
+        given: [String: Given] = [:], surroundings: Surroundings, known: [String] = [], table: SettingsTable
     ) -> Settings {
         var settings = Settings()
-        let table = table + Setting.providers(in: surroundings.environment)
-        for setting in table { settings.take(setting, given, surroundings) }
-        settings.warnAboutUnknown(surroundings.environment, known: known, table: table)
-        if table.contains(where: { $0.name == Setting.emailProvider.name }) { settings.judgeMail() }
-        if table.contains(where: { $0.name == Setting.blobs.name }) { settings.judgeBlobs() }
+        let rows = table.settings + Setting.providers(in: surroundings.environment)
+        for setting in rows { settings.take(setting, given, surroundings) }
+        settings.warnAboutUnknown(surroundings.environment, known: known, table: rows)
+        for judge in table.judges { judge(&settings) }
         return settings
     }
 

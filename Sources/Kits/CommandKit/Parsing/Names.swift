@@ -1,4 +1,5 @@
 import Calendars
+import FoundationEssentials
 
 extension ValueKind {
     /// With the schema's rule for names.
@@ -49,6 +50,10 @@ extension ValueKind {
     package static let provider = ValueKind.custom(expects: "a provider's name") { text in
         let isOne = text.wholeMatch(of: /[a-z0-9][a-z0-9_.:-]{0,127}/) != nil
         return isOne ? nil : "takes a provider's name: small letters, digits and _ . : -"
+    }
+
+    package static let uuid = ValueKind.custom(expects: "a UUID") { text in
+        UUID(uuidString: text) == nil ? "takes a UUID, not \(Secrets.quoted(text))" : nil
     }
 
     package static let jobID = ValueKind.integer(1...Int.max)

@@ -1,52 +1,7 @@
-import JSON
+import PageKit
 
-/// The words of the pages behind signed links, in English, German and Arabic. Other languages get English.
-struct PageWords {
-    /// One of `languages`.
-    let language: String
-
-    static let languages = ["en", "de", "ar"]
-
-    init(_ facts: JSONValue?) {
-        let said = facts?["language"]?.text ?? ""
-        language = Self.languages.contains(said) ? said : "en"
-    }
-
-    /// In the reader's own language if that is known, else in what the browser asks for.
-    init(_ facts: JSONValue, accepting languages: String?) {
-        self = facts["language"]?.text == nil ? PageWords(accepting: languages) : PageWords(facts)
-    }
-
-    /// For a reader of whom nothing is known but what the browser asks for (`Accept-Language`).
-    init(accepting languages: String?) {
-        language = Self.preferred(among: Self.languages, by: languages ?? "")
-    }
-
-    /// The offered language with the highest weight; the first offered where none is asked for. Of equal weights the earlier one counts.
-    static func preferred(among offered: [String], by asked: String) -> String {
-        var best = (language: offered[0], weight: 0.0)
-        for item in asked.split(separator: ",").prefix(50) {
-            let parts = item.split(separator: ";").map { $0.filter { !$0.isWhitespace } }
-            guard let range = parts.first?.lowercased(), let main = range.split(separator: "-").first else { continue }
-            let asked = parts.dropFirst().first { $0.hasPrefix("q=") }
-            let weight = asked.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
-            let language = main == "*" ? offered[0] : String(main)
-            if weight > best.weight, weight <= 1, offered.contains(language) { best = (language, weight) }
-        }
-        return best.language
-    }
-
-    /// Which way it is written.
-    var direction: String { language == "ar" ? "rtl" : "ltr" }
-
-    func say(_ english: String, _ german: String, _ arabic: String) -> String {
-        switch language {
-        case "de": german
-        case "ar": arabic
-        default: english
-        }
-    }
-
+/// The words of the pages of an alarm and of a contact.
+extension PageWords {
     var alarm: String { say("Alarm", "Alarm", "إنذار") }
     var test: String { say("Test of an alarm", "Probe eines Alarms", "تجربة إنذار") }
     var answersSoFar: String { say("Answers so far", "Antworten bisher", "الردود حتى الآن") }
@@ -73,7 +28,6 @@ struct PageWords {
             "بهذا ينتهي الإنذار للجميع. اختر هذا الرد فقط إذا كنت متأكدًا.")
     }
     var yesSafe: String { say("Yes, they are safe", "Ja, alles in Ordnung", "نعم، الشخص بخير") }
-    var back: String { say("Back", "Zurück", "رجوع") }
 
     var beingAContact: String { say("Being a contact", "Kontakt sein", "جهة اتصال") }
     func beingAContact(of person: String) -> String {
@@ -96,7 +50,6 @@ struct PageWords {
             "Du hast nein gesagt. Hier kannst du es jederzeit ändern.", "كان ردك لا. يمكنك تغييره هنا في أي وقت.")
     }
     var yesTellMe: String { say("Yes, tell me", "Ja, sagt mir Bescheid", "نعم، أبلغوني") }
-    var no: String { say("No", "Nein", "لا") }
     var never: String { say("Never again", "Nie wieder", "لا مرة أخرى") }
     var neverAgain: String {
         say("Never ask me again, for anybody", "Nie wieder fragen, egal für wen", "لا تسألوني مرة أخرى، من أجل أي شخص")
@@ -112,16 +65,5 @@ struct PageWords {
             "This question is no longer open: you are not named as a contact.",
             "Diese Frage ist nicht mehr offen: Du bist kein Kontakt mehr.",
             "لم يعد هذا السؤال مطروحًا: لم تعد جهة اتصال.")
-    }
-
-    var unknownLink: String { say("Unknown link", "Unbekannter Link", "رابط غير معروف") }
-    var notOurs: String {
-        say(
-            "This link is not one of ours, or it is no longer valid.",
-            "Dieser Link ist nicht von uns, oder er gilt nicht mehr.", "هذا الرابط ليس من روابطنا، أو لم يعد صالحًا.")
-    }
-    var unknownAnswer: String { say("Unknown answer", "Unbekannte Antwort", "رد غير معروف") }
-    var noAnswerOfOurs: String {
-        say("We do not know this answer.", "Diese Antwort kennen wir nicht.", "لا نعرف هذا الرد.")
     }
 }

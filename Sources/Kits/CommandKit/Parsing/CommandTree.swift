@@ -3,10 +3,13 @@ package struct CommandTree: Sendable {
     package let commands: [Command]
     /// A line for each noun that has verbs below it.
     package let nouns: [String: String]
+    /// What its commands read.
+    package let settings: SettingsTable
 
-    package init(commands: [Command], nouns: [String: String] = [:]) {
+    package init(commands: [Command], nouns: [String: String] = [:], settings: SettingsTable = .core) {
         self.commands = commands
         self.nouns = nouns
+        self.settings = settings
     }
 
     package func command(at path: [String]) -> Command? {

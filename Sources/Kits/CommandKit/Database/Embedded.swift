@@ -1,14 +1,14 @@
-import Clusters
+package import Clusters
 import FoundationEssentials
 import Glibc
 
 /// The private Postgres of this directory.
-struct Embedded: Sendable {
-    let cluster: Cluster
+package struct Embedded: Sendable {
+    package let cluster: Cluster
 
     /// Beside the project; for root below a directory that others may not enter, under /var/lib instead, for Postgres does not
     /// run as root.
-    init(settings: Settings, environment: [String: String], workingDirectory: String) throws(Failure) {
+    package init(settings: Settings, environment: [String: String], workingDirectory: String) throws(Failure) {
         guard var directory = settings.directory else {
             throw Failure(
                 .misused, "no directory for the embedded Postgres can be written to", hint: "set MILLRACE_DIR")
@@ -25,7 +25,7 @@ struct Embedded: Sendable {
         }
     }
 
-    func start() async throws(Failure) -> Cluster.Started {
+    package func start() async throws(Failure) -> Cluster.Started {
         do {
             return try await cluster.start(deadline: .seconds(120))
         } catch {
@@ -34,7 +34,7 @@ struct Embedded: Sendable {
     }
 
     /// True when this process should stop the cluster at the end: because it started the cluster, or because the starter died.
-    func takeOver(_ started: Cluster.Started) -> Bool {
+    package func takeOver(_ started: Cluster.Started) -> Bool {
         let note = cluster.directory + "/dev.pid"
         if started == .alreadyRunning, let text = try? String(contentsOfFile: note, encoding: .utf8),
             let pid = pid_t(text),

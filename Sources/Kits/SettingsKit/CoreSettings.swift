@@ -1,14 +1,6 @@
-import Blobs
 import Listeners
 
 extension Setting {
-    /// Every setting there is. A room that brings its own adds a list here, and no more.
-    package static let all: [Setting] =
-        connection + worker + supervision + mail + subscriptions + quests + webhooks + notices + checkIns + documents
-        + ai + listening
-        + console + gateway + gatewayTokens
-        + links + storing + mailing + sealing + roles + terminal
-
     package static let connection: [Setting] = [
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
@@ -16,7 +8,6 @@ extension Setting {
         queues, slots, drainTimeout, poll, practice, build, onlyBuild, logLevel, logFormat,
     ]
     package static let listening: [Setting] = [listen, token]
-    package static let storing: [Setting] = [blobs, blobsSweep] + s3
     package static let mailing: [Setting] = [locale]
     package static let sealing: [Setting] = [encryptionKeys]
     package static let roles: [Setting] = [clientRole, workerRole, adminRole, viewerRole, operatorRole, gatewayRole]
@@ -93,14 +84,6 @@ extension Setting {
         },
         secrecy: .hidden, valueName: "TOKEN",
         help: "The token that callers must send as Authorization: Bearer; needed unless only loopback is listened on.")
-
-    package static let blobs = Setting(
-        "blobs",
-        .custom(expects: BlobPlace.expectation) { text in
-            BlobPlace(text) == nil ? "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))" : nil
-        },
-        fallback: "postgres", valueName: "PLACE",
-        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, s3://<bucket>/<folder>, or postgres.")
 
     package static let locale = Setting(
         "locale", flag: "default-locale", .locale, fallback: "en", valueName: "LOCALE",

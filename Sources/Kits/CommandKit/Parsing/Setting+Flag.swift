@@ -1,5 +1,3 @@
-package import Composition
-
 extension Setting {
     /// The flag that wins over the environment; a verb lists the ones it cares about.
     package var flag: CommandFlag {

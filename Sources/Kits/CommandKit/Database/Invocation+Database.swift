@@ -1,5 +1,4 @@
 import Clusters
-package import Composition
 package import Encryption
 package import Postgres
 

@@ -1,5 +1,3 @@
-import Composition
-
 /// The third pass: arguments by their place, and for flags that the line left open the environment and the defaults.
 package struct Resolution {
     private(set) var parsed: Parsed

@@ -1,5 +1,3 @@
-package import Composition
-
 /// A command line that was understood: its command, and every value with its origin.
 package struct Parsed: Sendable {
     package typealias Entry = Given
@@ -7,6 +5,11 @@ package struct Parsed: Sendable {
     package let command: Command
     package var flags: [String: Entry] = [:]
     package var arguments: [String: [Value]] = [:]
+
+    package init(command: Command, flags: [String: Entry] = [:]) {
+        self.command = command
+        self.flags = flags
+    }
 
     package func isOn(_ name: String) -> Bool { value(name) == .boolean(true) }
     /// Turned off, with `--no-<name>`; not merely left out.
@@ -76,7 +79,7 @@ package enum CommandRequest: Sendable {
 extension Settings {
     /// The settings of a command line, or of none.
     package static func load(
-        parsed: Parsed?, surroundings: Surroundings, known: [String] = [], table: [Setting] = Setting.all
+        parsed: Parsed?, surroundings: Surroundings, known: [String] = [], table: SettingsTable
     ) -> Settings {
         load(given: parsed?.flags ?? [:], surroundings: surroundings, known: known, table: table)
     }

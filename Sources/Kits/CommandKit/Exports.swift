@@ -1,0 +1,3 @@
+/// The settings and JSON: every command uses them.
+@_exported public import JSON
+@_exported public import SettingsKit
