@@ -199,6 +199,13 @@ let package = Package(
             ], path: "Sources/Kits/CommandKit", swiftSettings: strict),
 
         .target(
+            name: "RoomKit",
+            dependencies: [
+                "CommandKit", "JSON", "Listeners", "Postgres", "SettingsKit", "Supervision", "Telemetry", "Workers",
+            ],
+            path: "Sources/Kits/RoomKit", swiftSettings: strict),
+
+        .target(
             name: "PageKit", dependencies: ["JSON", "Listeners"], path: "Sources/Kits/PageKit", swiftSettings: strict),
 
         .target(
@@ -209,17 +216,31 @@ let package = Package(
             ], path: "Sources/Domains/Mail", swiftSettings: strict),
 
         .target(
-            name: "Quests", dependencies: ["Calendars", "Postgres"], path: "Sources/Domains/Quests",
-            swiftSettings: strict),
-
-        .target(name: "Chat", dependencies: ["Postgres"], path: "Sources/Domains/Chat", swiftSettings: strict),
-
-        .target(
-            name: "Subscriptions", dependencies: ["Postgres"], path: "Sources/Domains/Subscriptions",
+            name: "Quests",
+            dependencies: [
+                "Calendars", "CommandKit", "Jobs", "JSON", "Postgres", "RoomKit", "SettingsKit", "Telemetry",
+                "Workers",
+            ], path: "Sources/Domains/Quests",
             swiftSettings: strict),
 
         .target(
-            name: "CheckIns", dependencies: ["Postgres", "Telemetry"], path: "Sources/Domains/CheckIns",
+            name: "Chat", dependencies: ["CommandKit", "Postgres", "RoomKit"], path: "Sources/Domains/Chat",
+            swiftSettings: strict),
+
+        .target(
+            name: "Subscriptions",
+            dependencies: [
+                "CommandKit", "Jobs", "JSON", "Listeners", "Postgres", "RoomKit", "SettingsKit", "Signatures",
+                "Telemetry", "Workers",
+            ], path: "Sources/Domains/Subscriptions",
+            swiftSettings: strict),
+
+        .target(
+            name: "CheckIns",
+            dependencies: [
+                "CommandKit", "Faults", "JSON", "Listeners", "PageKit", "Postgres", "RoomKit", "SettingsKit",
+                "Signatures", "Supervision", "Telemetry", "Transfers",
+            ], path: "Sources/Domains/CheckIns",
             swiftSettings: strict),
 
         .target(
@@ -229,29 +250,30 @@ let package = Package(
         .target(
             name: "Webhooks",
             dependencies: [
-                "CloudEvents", "Digests", "Encodings", "Encryption", "Faults", "Postgres", "Signatures",
-                "Supervision", "Telemetry", "Threads", "Transfers",
+                "CloudEvents", "CommandKit", "Digests", "Encodings", "Encryption", "Faults", "Postgres", "RoomKit",
+                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Transfers",
             ], path: "Sources/Domains/Webhooks", swiftSettings: strict),
 
         .target(
             name: "Notices",
             dependencies: [
-                "Encodings", "Faults", "JSON", "Transfers", "Postgres", "Encryption", "Signatures", "Supervision",
-                "Telemetry", "Threads",
+                "CommandKit", "Encodings", "Encryption", "Faults", "Jobs", "JSON", "Postgres", "RoomKit",
+                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Transfers",
             ], path: "Sources/Domains/Notices",
             swiftSettings: strict),
 
         .target(
             name: "AI",
             dependencies: [
-                "Faults", "JSON", "Jobs", "Postgres", "Supervision", "Telemetry", "Templates", "Transfers",
+                "CommandKit", "Faults", "Jobs", "JSON", "Postgres", "RoomKit", "SettingsKit", "Supervision",
+                "Telemetry", "Templates", "Transfers", "Workers",
             ], path: "Sources/Domains/AI", swiftSettings: strict),
 
         .target(
             name: "Documents",
             dependencies: [
-                "Blobs", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "Sandbox", "Telemetry",
-                "Threads",
+                "Blobs", "CommandKit", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "RoomKit",
+                "Sandbox", "Telemetry", "Threads",
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
@@ -287,10 +309,11 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "AI", "Blobs", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents", "Encodings",
-                "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices",
-                "PageKit", "Pages", "Postgres", "Quests", "Queues", "Sandbox", "SettingsKit", "Signatures",
-                "Subscriptions", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+                "AI", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
+                "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
+                "Notices", "PageKit", "Pages", "Postgres", "Quests", "Queues", "RoomKit", "Sandbox", "SettingsKit",
+                "Signatures", "Subscriptions", "Supervision", "Telemetry", "Templates", "Threads", "Transfers",
+                "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
@@ -303,10 +326,10 @@ let package = Package(
             name: "MillraceCommand",
             dependencies: [
                 "AI", "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
-                "CommandKit", "Composition", "Compression",
-                "Console", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail",
-                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
-                "Subprocesses", "Subscriptions",
+                "CommandKit", "Composition", "Compression", "Console", "Documents", "Encryption", "Faults",
+                "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres",
+                "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox", "Schema", "Signatures", "Subprocesses",
+                "Subscriptions",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .executableTarget(
@@ -316,7 +339,8 @@ let package = Package(
             name: "MillraceLoad",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CommandKit", "Composition",
-                "Compression", "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners",
+                "Compression", "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON",
+                "Listeners",
                 "Mail",
                 "Millrace", "MillraceCommand",
                 "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
@@ -484,7 +508,8 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings", "Encryption",
+                "AI", "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings",
+                "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
                 "Blobs", "PageKit", "Postgres", "Queues",
                 "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",

@@ -88,7 +88,7 @@ import Testing
         try await withDatabase { database in
             let connection = try await database.connect()
             func judged() async throws -> Check.Result {
-                Doctor.judge(try await AIAdmin.troubles(on: connection, deadline: .ample))
+                try await AIAdmin.troubles(on: connection, deadline: .ample).judged
             }
             #expect(try await judged() == .ok("switched on for nobody"))
             try await connection.run("select millrace.ai_switch('tenant', 'shop', true)")

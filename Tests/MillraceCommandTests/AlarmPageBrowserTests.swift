@@ -7,7 +7,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@testable import Composition
+@testable import CheckIns
 @testable import MillraceCommand
 
 /// The page of an alarm as a browser shows it.

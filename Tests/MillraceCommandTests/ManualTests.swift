@@ -15,7 +15,9 @@ import Testing
     @Test func `every alarm, check and alert has its heading in the manual, and no other has`() throws {
         let alerts = try Observability.alerts()
         #expect(alerts.count > 30)
-        let known = Alarm.allCases.map(\.rawValue) + Subject.allCases.map(\.rawValue) + alerts
+        let known =
+            Alarm.allCases.map(\.rawValue) + Subject.allCases.map(\.rawValue)
+            + Rooms.all.flatMap(\.checks).map(\.subject) + alerts
         let headings = try Self.headings()
         #expect(Set(headings) == Set(known))
         #expect(headings.count == Set(headings).count)

@@ -1,3 +1,4 @@
+import AI
 import Glibc
 import Supervision
 import Testing
@@ -210,12 +211,15 @@ private func load(
 
     @Test func `a hidden setting is masked, and a refusal does not repeat it`() {
         let token = Setting("token", .integer(1000...9999), secrecy: .hidden, help: "A secret number.")
-        let good = Settings.load(parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "4711"]), table: SettingsTable([token]))
+        let good = Settings.load(
+            parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "4711"]), table: SettingsTable([token]))
         #expect(good.entry(token)?.shown == "***" && good.integer(token) == 4711)
-        let bad = Settings.load(parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "hunter2"]), table: SettingsTable([token]))
+        let bad = Settings.load(
+            parsed: nil, surroundings: .fake(["MILLRACE_TOKEN": "hunter2"]), table: SettingsTable([token]))
         #expect(bad.problems == ["MILLRACE_TOKEN takes a whole number from 1000 to 9999"])
         let file = Settings.load(
-            parsed: nil, surroundings: .fake(["MILLRACE_TOKEN_FILE": "/t"], files: ["/t": "4711\r\n"]), table: SettingsTable([token]))
+            parsed: nil, surroundings: .fake(["MILLRACE_TOKEN_FILE": "/t"], files: ["/t": "4711\r\n"]),
+            table: SettingsTable([token]))
         #expect(file.integer(token) == 4711)
     }
 

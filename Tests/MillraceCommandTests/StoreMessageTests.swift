@@ -1,4 +1,3 @@
-import Composition
 import Listeners
 import Postgres
 import Signatures
@@ -51,29 +50,29 @@ import Testing
     @Test func `doctor says what is wrong with stores and plans, the worst first`() {
         let both = ["stripe", "apple"]
         var state = SubscriptionAdmin.State()
-        #expect(Doctor.judge(state, hears: []) == .ok("no store"))
-        let bundleAlone = Doctor.judge(state, hears: both, lacksAppID: true)
+        #expect(state.judged(hears: []) == .ok("no store"))
+        let bundleAlone = state.judged(hears: both, lacksAppID: true)
         #expect(
             bundleAlone.word == "warning" && bundleAlone.advice?.contains("MILLRACE_APP_STORE_APP_ID") == true)
         state.bare = ["free"]
-        #expect(Doctor.judge(state, hears: both).sentence == "the plan free has no quotas, so it bounds nothing")
+        #expect(state.judged(hears: both).sentence == "the plan free has no quotas, so it bounds nothing")
         state.unowned = 1
-        #expect(Doctor.judge(state, hears: both).sentence.hasPrefix("nobody knows whose 1"))
+        #expect(state.judged(hears: both).sentence.hasPrefix("nobody knows whose 1"))
         state.unplanned = 2
-        #expect(Doctor.judge(state, hears: both).sentence.hasPrefix("2 are of products"))
+        #expect(state.judged(hears: both).sentence.hasPrefix("2 are of products"))
         (state.late, state.oldest) = (3, 1200)
-        #expect(Doctor.judge(state, hears: both).sentence == "3 should have changed by now, the oldest 20m ago")
+        #expect(state.judged(hears: both).sentence == "3 should have changed by now, the oldest 20m ago")
         state.refused = [.init(store: "stripe", why: "no signature matches", messages: 4, ago: 86_401)]
-        #expect(Doctor.judge(state, hears: both).sentence.hasPrefix("3 should"))
+        #expect(state.judged(hears: both).sentence.hasPrefix("3 should"))
         state.refused.append(.init(store: "apple", why: "it is for another app", messages: 1, ago: 600))
-        let refused = Doctor.judge(state, hears: both)
+        let refused = state.judged(hears: both)
         #expect(refused.word == "warning" && refused.advice?.contains("MILLRACE_APP_STORE_BUNDLE") == true)
         #expect(refused.sentence == "a message of apple was not taken 10m ago: it is for another app")
-        #expect(Doctor.judge(state, hears: ["stripe"]).advice?.hasPrefix("set MILLRACE_APP_STORE_BUNDLE") == true)
+        #expect(state.judged(hears: ["stripe"]).advice?.hasPrefix("set MILLRACE_APP_STORE_BUNDLE") == true)
         state.told = ["stripe"]
-        #expect(Doctor.judge(state, hears: []).sentence == "stripe sends messages, and they cannot be checked here")
+        #expect(state.judged(hears: []).sentence == "stripe sends messages, and they cannot be checked here")
         state.stores = ["apple"]
-        #expect(Doctor.judge(state, hears: []).sentence.hasPrefix("plans have products of apple"))
+        #expect(state.judged(hears: []).sentence.hasPrefix("plans have products of apple"))
     }
 
     @Test func `a store without settings here gets a 404, and whatever is refused leaves a row for each reason`()

@@ -5,6 +5,10 @@ import Synchronization
 import TestSupport
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 private struct Greet: Job {
     static let kind = "greet"
     var name: String
@@ -88,6 +92,45 @@ private final class Heard: LogHandler {
             _ = try await running.value
             await connection.close()
         }
+    }
+
+    @Test func `of the rooms that it is not told to serve, nothing listens and nothing is measured`() async throws {
+        try await withDatabase { database in
+            var options = Self.options(database, outbox: "/tmp/never")
+            let port = Int.random(in: 20_000...29_999)
+            options.listen = "127.0.0.1:\(port)"
+            options.log = .silent
+            options.settings["STRIPE_WEBHOOK_SECRET"] = "whsec_bWlsbHJhY2U="
+            options.rooms = [.checkIns]
+            var shown = try await Self.answers(options, port)
+            #expect(shown == ["checkins_expired_total", "404"])
+            options.rooms = [.subscriptions]
+            shown = try await Self.answers(options, port)
+            #expect(shown == ["subscription_messages_total", "401"])
+        }
+    }
+
+    /// Which rooms' numbers a worker shows, and how it answers a message of Stripe without a signature.
+    private static func answers(_ options: CompleteWorker.Options, _ port: Int) async throws -> [String] {
+        let worker = try CompleteWorker(options)
+        let running = Task { try await worker.run(handlesSignals: false) }
+        let base = "http://127.0.0.1:\(port)"
+        let metrics = try #require(URL(string: base + "/metrics"))
+        let page = Mutex("")
+        try await eventually("it is ready") {
+            guard let text = try? String(contentsOf: metrics, encoding: .utf8) else { return false }
+            page.withLock { $0 = text }
+            return text.contains("millrace_worker_ready 1")
+        }
+        var request = URLRequest(url: try #require(URL(string: base + "/v1/webhooks/stripe")))
+        request.httpMethod = "POST"
+        request.httpBody = Data("{}".utf8)
+        let (_, response) = try await URLSession.shared.data(for: request)
+        worker.drain()
+        _ = try await running.value
+        let told = ["checkins_expired_total", "notices_total", "webhook_events_total", "subscription_messages_total"]
+        let shown = page.withLock { page in told.filter { page.contains("# TYPE millrace_\($0) ") } }
+        return shown + ["\((response as? HTTPURLResponse)?.statusCode ?? 0)"]
     }
 
     @Test func `it answers probes where it is told to listen`() async throws {

@@ -1,3 +1,5 @@
+package import JSON
+
 /// What a verb gets: the parsed line, the settings, the console, and the environment of the process.
 package struct Invocation: Sendable {
     package let parsed: Parsed
@@ -34,5 +36,32 @@ package struct Invocation: Sendable {
                 .misused, "\(deed) needs --yes when nobody can be asked", hint: "--dry-run shows what would happen")
         }
         guard ["y", "yes"].contains(answer.lowercased()) else { throw Failure("nothing was changed") }
+    }
+
+    /// For lists whose rows say where the next page begins.
+    package func more(_ rows: [JSONValue], page: Int) {
+        guard rows.count == page, console.format == .human, let next = rows.last?["next"]?.text else { return }
+        console.note("more may follow: --after \(next)")
+    }
+
+    /// A JSON document from the line, from @file, or from standard input.
+    package func json(at text: String, named what: String, most: Int) throws(Failure) -> [UInt8] {
+        var bytes = Array(text.utf8)
+        if text == "-" || text.hasPrefix("@") {
+            let path = text == "-" ? "-" : String(text.dropFirst())
+            do throws(FileProblem) {
+                bytes = try surroundings.read(path, most)
+            } catch {
+                throw Failure(.misused, "\(what): \(Secrets.quoted(path)) \(error.complaint)")
+            }
+        }
+        do throws(JSONProblem) {
+            _ = try JSONValue.read(bytes)
+        } catch {
+            throw Failure(
+                .misused, "\(what): malformed JSON, \(error.sentence)",
+                hint: "in a shell, put JSON in single quotes: '{\"name\": \"value\"}'")
+        }
+        return bytes
     }
 }

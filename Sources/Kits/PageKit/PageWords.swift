@@ -48,6 +48,7 @@ package struct PageWords {
     }
 
     package var no: String { say("No", "Nein", "لا") }
+    package var yourAnswer: String { say("Your answer", "Deine Antwort", "ردك") }
     package var back: String { say("Back", "Zurück", "رجوع") }
 
     package var unknownLink: String { say("Unknown link", "Unbekannter Link", "رابط غير معروف") }

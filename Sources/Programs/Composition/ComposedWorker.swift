@@ -4,12 +4,10 @@ import Jobs
 import Listeners
 import Mail
 import MillraceMail
-import Notices
 package import Postgres
 import Supervision
 import Telemetry
 import Threads
-import Webhooks
 package import Workers
 
 /// A worker with its rooms, its listener and its supervisor: everything that `millrace worker` runs.
@@ -21,10 +19,9 @@ package struct ComposedWorker: Sendable {
     let gateway: GatewayWiring?
     let mail: MailWiring?
     let documents: DocumentWiring?
-    let checkIns: CheckInWiring
-    let notices: NoticeService?
-    let webhooks: WebhookService?
     let blobs: BlobWiring
+    /// The services of the rooms.
+    let services: [@Sendable () async -> Void]
 
     /// Until it is drained, or its task is cancelled, which drains it. The rooms continue until the last job has ended, because its
     /// handlers call providers and check-ins must be served; the listener goes on answering, because others watch the drain.
@@ -39,9 +36,7 @@ package struct ComposedWorker: Sendable {
     private func work() async throws -> JobWorker.Report {
         async let _: Void? = mail?.run()  // these are cancelled and awaited when we leave
         async let _: Void? = documents?.service.run()
-        async let _: Void = checkIns.run()
-        async let _: Void? = notices?.run()  // what it is about to send is sent
-        async let _: Void? = webhooks?.run()
+        async let _: Void = serveRooms()  // what they are about to send is sent
         async let _: Void = blobs.run()
         async let _: Void = supervisor.run()
         async let _: Void? = console?.run()
@@ -59,6 +54,12 @@ package struct ComposedWorker: Sendable {
         try? await serving
         return try outcome.get()
     }
+
+    private func serveRooms() async {
+        await withDiscardingTaskGroup { group in
+            for service in services { group.addTask { await service() } }
+        }
+    }
 }
 
 extension Composer {
@@ -73,45 +74,41 @@ extension Composer {
         let hearing = NotificationHub(direct ?? database)
         let supervisor = supervisor(name: options.name, hearing: hearing)
         let documents =
-            readsDocuments
+            serves("documents")
             ? documents(pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor) : nil
         let mail =
-            sendsMail
+            serves("mail")
             ? try mail(
                 pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor,
                 files: documents?.templateFiles) : nil
-        var all = handlers + (mail?.handlers(slots: settings.slots) ?? [])
-        all += documents?.handlers ?? []
-        if settings.runsQuests {
-            all.append(questHandler(pool))
-            try await applyQuestRules()
-        }
-        all += try await aiHandlers(pool, supervisor)
-        try await applyCheckInRules()
-        all.append(subscriptionHandler(pool))
+        let context = RoomContext(
+            settings: settings, surroundings: surroundings, database: database, log: log, name: options.name,
+            pool: pool, hearing: hearing, supervisor: supervisor, alarmLease: alarmLease)
+        var rooms: [RoomParts] = []
+        for room in Rooms.all where serves(room.name) { rooms.append(try await room.parts(context)) }
         options.direct = direct
         options.hearing = hearing
         options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
         options.slots = settings.slots
-        options.bounds = MailHandlers.bounds(slots: settings.slots)
-            .merging(DocumentWiring.bounds(slots: settings.slots)) { first, _ in first }
-            .merging(["ai": min(settings.integer(.aiSlots), settings.slots)]) { first, _ in first }
+        options.bounds = rooms.map(\.bounds).reduce(
+            MailHandlers.bounds(slots: settings.slots)
+                .merging(DocumentWiring.bounds(slots: settings.slots)) { first, _ in first }
+        ) { $0.merging($1) { first, _ in first } }
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
         options.service = ServiceSocket(environment: surroundings.environment)
-        options.rooms = servedRooms
+        options.rooms = rooms.map(\.serves).reduce(servedMail) { $0.merging($1) { first, _ in first } }
         if let build = settings.text(.build) { options.build = build }
         options.isPinned = settings.onlyBuild
         change(&options)
+        let all =
+            handlers + (mail?.handlers(slots: settings.slots) ?? []) + (documents?.handlers ?? [])
+            + rooms.flatMap(\.handlers)
         let engine = JobWorker(options: options, handlers: all, middleware: middleware, log: log)
         let blobs = blobs(pool: pool)
-        let checkIns = try checkIns(database, pool: pool, name: options.name, supervisor: supervisor)
-        let notices = try notices(pool: pool, hearing: hearing, supervisor: supervisor)
-        let webhooks = webhooks(pool: Pool(database, size: 4), hearing: hearing, supervisor: supervisor)
-        let mailRoutes = sendsMail ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
+        let mailRoutes = serves("mail") ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
         let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
-        let subscriptions = try subscriptionRoutes(pool)
         let console =
             settings.showsConsole
             ? try console(
@@ -120,23 +117,18 @@ extension Composer {
         let gateway =
             settings.servesApps
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
+        let gauges = rooms.compactMap(\.gauges)
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + subscriptions.all + checkIns.routes + approvalRoutes + blobs.routes
-                + (console?.routes ?? []),
+            more: mailRoutes + rooms.flatMap(\.routes) + approvalRoutes + blobs.routes + (console?.routes ?? []),
             rooms: {
-                var gauges = await mail?.service.tally.gauges ?? []
-                gauges += await checkIns.gauges
-                gauges += await notices?.standing.gauges ?? []
-                gauges += await aiGauges(pool)
-                gauges += subscriptions.tally.gauges
-                return gauges + (await webhooks?.tally.gauges ?? [])
+                var all = await mail?.service.tally.gauges ?? []
+                for one in gauges { all += await one() }
+                return all
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         tellOfMailFiles()
         return ComposedWorker(
             engine: engine, supervisor: supervisor, listener: listener, console: console, gateway: gateway,
-            mail: mail,
-            documents: documents,
-            checkIns: checkIns, notices: notices, webhooks: webhooks, blobs: blobs)
+            mail: mail, documents: documents, blobs: blobs, services: rooms.compactMap(\.run))
     }
 }

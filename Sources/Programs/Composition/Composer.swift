@@ -12,9 +12,8 @@ package struct Composer: Sendable {
     /// Around a transaction pooler, if there is one.
     package let direct: ConnectionOptions?
     package var log: Log
-    /// Whether it sends mail and reads documents; the settings decide about the other rooms.
-    package var sendsMail = true
-    package var readsDocuments = true
+    /// The rooms that it serves, by their names; nil: all. The settings may switch a room off all the same.
+    package var rooms: Set<String>?
     /// How long a worker that took an alarm may keep it; nil: the default.
     package var alarmLease: Duration?
 
@@ -30,24 +29,15 @@ package struct Composer: Sendable {
 
     /// The supervisor through which a worker's handlers call providers.
     package func supervisor(name: String, hearing: NotificationHub? = nil) -> Supervisor {
-        var options = settings.supervision
-        options.database = database
-        options.hearing = hearing ?? direct.map { NotificationHub($0) }
-        options.name = name
-        return Supervisor(options, log: log)
+        settings.supervisor(
+            name: name, database: database, hearing: hearing ?? direct.map { NotificationHub($0) }, log: log)
     }
+
+    package func serves(_ room: String) -> Bool { rooms?.contains(room) ?? true }
 
     /// A connection to a schema that this program can talk to. Errors of the database become failures.
     package func withSchema<Value: Sendable>(_ body: (Connection) async throws -> Value) async throws -> Value {
-        do {
-            let connection = try await Connection.open(database, name: "millrace")
-            try await SchemaCheck.check(on: connection)
-            let value = try await body(connection)
-            await connection.close()
-            return value
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await SchemaCheck.withSchema(database, body)
     }
 }
 
@@ -57,6 +47,7 @@ extension Invocation {
         Composer(
             settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions)
     }
+
     /// Where the programs are that read documents.
     package var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 }

@@ -38,6 +38,13 @@ public final class CompleteWorker: Sendable {
         jobs = Worker(keys: .none, log: .silent)
     }
 
+    /// A worker of these rooms and no others, by the settings of the environment.
+    public convenience init(rooms: Set<Room>) throws(QueueError) {
+        var options = Options()
+        options.rooms = rooms
+        try self.init(options)
+    }
+
     /// Registers the handler of a kind: see ``Millrace/Worker/handle(_:queue:_:)``.
     public func handle<Work: Job>(
         _ type: Work.Type, queue: String? = nil, _ body: @escaping @Sendable (Work, Context) async throws -> Verdict

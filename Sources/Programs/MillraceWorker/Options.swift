@@ -19,6 +19,18 @@ extension CompleteWorker {
         case notices
         /// Tells webhooks of events.
         case webhooks
+        /// Hears what stores tell of subscriptions, and ends them by the clock.
+        case subscriptions
+        /// Asks language models.
+        case ai
+
+        /// As the room itself is called.
+        var name: String {
+            switch self {
+            case .checkIns: "checkins"
+            case .mail, .documents, .quests, .notices, .webhooks, .subscriptions, .ai: rawValue
+            }
+        }
     }
 
     /// The options of a worker.
@@ -30,7 +42,7 @@ extension CompleteWorker {
         public var readsEnvironment = true
         /// The database of the queue.
         public var database = Database.environment
-        /// The rooms that it serves; nil: mail, documents, and those that the settings switch on.
+        /// The rooms that it serves: only their handlers, services and routes run. nil: every room that the settings do not switch off.
         public var rooms: Set<Room>?
         /// How many jobs run at the same time; nil: `MILLRACE_SLOTS`, or 100.
         public var slots: Int?
@@ -73,10 +85,7 @@ extension CompleteWorker.Options {
             settings: settings, surroundings: surroundings,
             database: settings.options(at: place.database, environment: surroundings.environment),
             direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) })
-        if let rooms {
-            composer.sendsMail = rooms.contains(.mail)
-            composer.readsDocuments = rooms.contains(.documents)
-        }
+        composer.rooms = rooms.map { rooms in Set(rooms.map(\.name)) }
         composer.log = (log ?? .init(settings.logLevel)).log(to: logHandler)
         if log == nil, logHandler == nil { composer.log = settings.log }
         for warning in settings.warnings {

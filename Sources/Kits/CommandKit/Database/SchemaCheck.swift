@@ -13,6 +13,21 @@ package enum SchemaCheck {
         if let failure = mismatch(state) { throw failure }
     }
 
+    /// A connection to a schema that this program can talk to. Errors of the database become failures.
+    package static func withSchema<Value: Sendable>(
+        _ database: ConnectionOptions, _ body: (Connection) async throws -> Value
+    ) async throws -> Value {
+        do {
+            let connection = try await Connection.open(database, name: "millrace")
+            try await check(on: connection)
+            let value = try await body(connection)
+            await connection.close()
+            return value
+        } catch let error as PostgresError {
+            throw DatabaseFailure(error)
+        }
+    }
+
     package static func mismatch(_ state: SchemaState) -> Failure? {
         let ours = Queue.schemaVersion
         if state.version < ours {

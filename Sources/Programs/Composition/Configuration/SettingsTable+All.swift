@@ -1,16 +1,15 @@
 package import CommandKit
 
 extension Setting {
-    /// Every setting there is. A room that brings its own adds a list here, and no more.
+    /// Every setting there is: those of the core, of the rooms and of the faces.
     package static let all: [Setting] =
-        connection + worker + supervision + mail + subscriptions + quests + webhooks + notices + checkIns + documents
-        + ai + listening
-        + console + gateway + gatewayTokens
-        + links + storing + mailing + sealing + roles + terminal
+        connection + worker + supervision + Rooms.all.flatMap(\.settings) + listening + console + gateway
+        + gatewayTokens + links + storing + mailing + sealing + roles + terminal
 }
 
 extension SettingsTable {
-    package static let all = SettingsTable(Setting.all, judges: [{ $0.judgeMail() }, { $0.judgeBlobs() }])
+    package static let all = SettingsTable(
+        Setting.all, judges: Rooms.all.compactMap(\.judge) + [{ $0.judgeBlobs() }])
 }
 
 extension Settings {

@@ -117,7 +117,7 @@ package struct FleetMetrics: Sendable {
             return RoomGauge(
                 name: gauge.name, help: gauge.help,
                 values: values.map { one in
-                    (labels: Metrics.labels(Array(zip(gauge.labels, one.labels))), value: one.value)
+                    (labels: RoomGauge.labels(Array(zip(gauge.labels, one.labels))), value: one.value)
                 }.sorted { $0.labels < $1.labels })
         }
     }

@@ -23,7 +23,7 @@ package struct JobMetrics: Sendable {
     package var gauges: [RoomGauge] { [ended, taken, waited] + standing }
 
     private static func labels(_ queue: String?, _ kind: String?, _ more: [(String, String)] = []) -> String {
-        Metrics.labels([("queue", queue ?? "other"), ("kind", kind ?? "other")] + more)
+        RoomGauge.labels([("queue", queue ?? "other"), ("kind", kind ?? "other")] + more)
     }
 
     private var ended: RoomGauge {
@@ -105,7 +105,7 @@ package struct JobMetrics: Sendable {
             RoomGauge(
                 name: "queue_oldest_runnable_seconds",
                 help: "How long the oldest job that could run has waited; 0 where none does, or the queue is paused.",
-                values: runnable(measures).map { (Metrics.labels([("queue", $0.key)]), $0.value) }.sorted {
+                values: runnable(measures).map { (RoomGauge.labels([("queue", $0.key)]), $0.value) }.sorted {
                     $0.0 < $1.0
                 }),
             RoomGauge(

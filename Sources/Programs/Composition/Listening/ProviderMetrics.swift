@@ -41,7 +41,7 @@ package struct ProviderMetrics: Sendable {
     private func one(_ name: String, _ help: String, _ value: (ProviderStanding) -> Int) -> RoomGauge {
         RoomGauge(
             name: name, help: help,
-            values: standings.map { (Metrics.labels([("provider", $0.provider)]), Double(value($0))) })
+            values: standings.map { (RoomGauge.labels([("provider", $0.provider)]), Double(value($0))) })
     }
 
     private func each(
@@ -55,7 +55,7 @@ package struct ProviderMetrics: Sendable {
                     parts.map { part in
                         let place = [("provider", standing.provider), ("class", one.name)]
                         let labels = place + (part.outcome.isEmpty ? [] : [("outcome", part.outcome)])
-                        return (labels: Metrics.labels(labels), value: Double(part.value(one)))
+                        return (labels: RoomGauge.labels(labels), value: Double(part.value(one)))
                     }
                 }
             })

@@ -10,7 +10,7 @@ extension MailTally {
                 values: counts.sorted { $0.key < $1.key }.flatMap { provider, outcomes in
                     Outcome.allCases.map { outcome in
                         (
-                            labels: Metrics.labels([("provider", provider), ("outcome", outcome.rawValue)]),
+                            labels: RoomGauge.labels([("provider", provider), ("outcome", outcome.rawValue)]),
                             value: Double(outcomes[outcome] ?? 0)
                         )
                     }

@@ -8,22 +8,15 @@ extension Settings {
 }
 
 extension Composer {
-    /// The rooms that this worker serves, each with how: `status` names rooms that nobody serves.
-    var servedRooms: [String: String] {
-        var rooms: [String: String] = [:]
-        if sendsMail {
-            rooms["mail"] = settings.lacksMailService ? RoomRow.filesByDefault : settings.mailChoice.provider
-        }
-        if settings.isOn(.noticesOn) { rooms["notices"] = "on" }
-        if !settings.aiFormats.isEmpty { rooms["ai"] = settings.aiFormats.joined(separator: ",") }
-        if settings.sendsWebhooks { rooms["webhooks"] = "on" }
-        if settings.runsCheckIns != false { rooms["check-ins"] = settings.runsCheckIns == true ? "on" : "where wanted" }
-        return rooms
+    /// How this worker serves mail: `status` names rooms that nobody serves.
+    var servedMail: [String: String] {
+        guard serves("mail") else { return [:] }
+        return ["mail": settings.lacksMailService ? RoomRow.filesByDefault : settings.mailChoice.provider]
     }
 
     /// Logs at the start where mail goes when no service takes it: as a warning, unless that was configured.
     func tellOfMailFiles() {
-        guard sendsMail, settings.mailChoice.provider == "outbox" else { return }
+        guard serves("mail"), settings.mailChoice.provider == "outbox" else { return }
         let place = ("mail.outbox", settings.outboxDirectory)
         if settings.lacksMailService {
             log.warning(

@@ -1,13 +1,10 @@
-import AI
 import Calendars
 import CheckIns
 import Encryption
 import FoundationEssentials
 import Postgres
 import Queues
-import Subscriptions
 import Supervision
-import Webhooks
 
 /// Checks one subject after the other. A subject that cannot be checked is a warning, and does not stop the others.
 struct Doctor {
@@ -80,35 +77,26 @@ struct Doctor {
                 Self.judge(
                     try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
             })
-        checks.append(
-            await look(.webhooks) { () throws(PostgresError) in
-                Self.judge(
-                    try await WebhookAdmin.state(on: connection, deadline: .seconds(10)),
-                    keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
-            })
-        checks.append(
-            await look(.subscriptions) { () throws(PostgresError) in
-                Self.judge(
-                    try await SubscriptionAdmin.state(on: connection, deadline: .seconds(5)),
-                    hears: invocation.settings.storesHeard,
-                    lacksAppID: invocation.settings.appStoreLacksAppID)
-            })
-        checks.append(
-            await look(.ai) { () throws(PostgresError) in
-                Self.judge(try await AIAdmin.troubles(on: connection, deadline: .seconds(5)))
-            })
+        for one in Rooms.all.flatMap(\.checks) {
+            checks.append(
+                await look(one.subject) { () throws(PostgresError) in try await one.ask(invocation, connection) })
+        }
         return checks
     }
 
     func look(_ subject: Subject, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
+        await look(subject.rawValue, body)
+    }
+
+    private func look(_ subject: String, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {
         do throws(PostgresError) {
-            return Check(subject: subject, result: try await body())
+            return Check(subject, result: try await body())
         } catch {
             let failure = DatabaseFailure(error)
             let other = "run millrace doctor as a role that may see it"
             let advice = error.sqlState == "42501" ? other : failure.hint ?? other
             return Check(
-                subject: subject,
+                subject,
                 result: failure.exitCode == .schemaMismatch
                     ? .problem(failure.sentence, advice: advice)
                     : .warning("it cannot be told: \(failure.sentence)", advice: advice))

@@ -254,27 +254,6 @@ extension Doctor {
             ? .warning(sentence, advice: advice) : .problem(sentence, advice: advice)
     }
 
-    static func judge(_ state: WebhookAdmin.State, keys: Keyring, knowsOrigin: Bool) -> Check.Result {
-        guard state.targets > 0 else { return .ok("nobody is told of events by HTTP") }
-        let missing = state.keys.filter { !keys.has($0) }
-        if !missing.isEmpty {
-            return .warning(
-                "secrets of webhooks need keys that are not in this environment: \(missing.joined(separator: ", "))",
-                advice: "add them to MILLRACE_ENCRYPTION_KEY, here and where workers run")
-        }
-        if state.unsealed > 0, !keys.keys.isEmpty {
-            return .warning(
-                "\(Humane.count(state.unsealed, "secret")) of webhooks stand in the database as they are",
-                advice: "a worker with MILLRACE_ENCRYPTION_KEY encrypts them within a minute: is one there?")
-        }
-        if !knowsOrigin {
-            return .warning(
-                "targets of webhooks are asked for their consent in the name of this machine",
-                advice: "set MILLRACE_EVENT_SOURCE, or MILLRACE_PUBLIC_URL, to the same where all workers run")
-        }
-        return .ok("\(Humane.count(state.targets)) told of events")
-    }
-
     static func judge(_ sizes: [SizeRow]) -> Check.Result {
         let hot = sizes.filter { ["ready", "lease", "timer"].contains($0.name) }
         let said = hot.map { "\($0.name) \(Humane.count($0.deadRows))" }.joined(separator: ", ")

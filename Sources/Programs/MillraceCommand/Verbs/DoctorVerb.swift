@@ -26,7 +26,7 @@ extension Command {
                     let word = check.result.severity.style.paint(check.result.word, on: console.colorsOutput)
                     let space = String(repeating: " ", count: max(1, 9 - check.result.word.count))
                     console.output.write(
-                        "\(word)\(space)\(check.subject.rawValue): \(DisplayWidth.harmless(check.result.sentence))\n")
+                        "\(word)\(space)\(check.subject): \(DisplayWidth.harmless(check.result.sentence))\n")
                     if let advice = check.result.advice {
                         console.output.write("         → \(DisplayWidth.harmless(advice))\n")
                     }

@@ -122,27 +122,6 @@ extension Invocation {
             console.output.write(line.compact + "\n")
         }
     }
-
-    /// A JSON document from the line, from @file, or from standard input.
-    func json(at text: String, named what: String, most: Int) throws(Failure) -> [UInt8] {
-        var bytes = Array(text.utf8)
-        if text == "-" || text.hasPrefix("@") {
-            let path = text == "-" ? "-" : String(text.dropFirst())
-            do throws(FileProblem) {
-                bytes = try surroundings.read(path, most)
-            } catch {
-                throw Failure(.misused, "\(what): \(Secrets.quoted(path)) \(error.complaint)")
-            }
-        }
-        do throws(JSONProblem) {
-            _ = try JSONValue.read(bytes)
-        } catch {
-            throw Failure(
-                .misused, "\(what): malformed JSON, \(error.sentence)",
-                hint: "in a shell, put JSON in single quotes: '{\"name\": \"value\"}'")
-        }
-        return bytes
-    }
 }
 
 extension EventRow {

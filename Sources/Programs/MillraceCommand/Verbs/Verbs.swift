@@ -1,8 +1,30 @@
-/// The list of everything the executable can do. A new verb is a value in a file beside this one, and a line here.
+/// The list of everything the executable can do. A new verb of the core is a value in a file beside this one, and a line here;
+/// rooms bring theirs.
 package enum Verbs {
     package static let tree = CommandTree(commands: commands, nouns: nouns, settings: .all)
 
-    package static let commands: [Command] = [
+    package static let commands: [Command] =
+        core + Rooms.all.flatMap { $0.verbs + (verbsHere[$0.name] ?? []) } + last
+
+    /// Of rooms that do not bring theirs yet.
+    private static let verbsHere: [String: [Command]] = [
+        "mail": [
+            .mailSend, .mailList, .mailShow, .mailAudit, .mailPreview, .mailCancel, .mailResolve, .mailSuppress,
+            .mailReconcile, .mailErase, .mailDoctor,
+        ],
+        "templates": [
+            .templatesList, .templatesShow, .templatesRender, .templatesLint, .templatesPublish, .templatesUse,
+            .templatesDiff,
+        ],
+        "documents": [
+            .documentsSubmit, .documentsList, .documentsShow, .documentsWatch, .documentsText, .documentsSearch,
+            .documentsFetch, .documentsRetry, .documentsDelete, .documentsDefaultsShow, .documentsDefaultsSet,
+            .documentsDefaultsClear,
+        ],
+        "media": [.mediaProcess, .mediaList, .mediaShow, .mediaLink, .mediaDelete],
+    ]
+
+    private static let core: [Command] = [
         .migrate, .uninstall,
         .roomsList, .roomsAdd, .roomsRemove, .roomsCheck,
         .dev,
@@ -53,8 +75,6 @@ package enum Verbs {
         .eventsShow,
         .eventsPublish,
         .eventsTail,
-        .webhooksList, .webhooksAdd, .webhooksRotate, .webhooksRemove, .webhooksEnable, .webhooksTest,
-        .webhooksRedeliver, .webhooksDeliveries,
         .blobsPut,
         .blobsGet,
         .blobsList,
@@ -70,41 +90,9 @@ package enum Verbs {
         .providersErrors,
         .flagsList,
         .flagsSet,
-        .mailSend, .mailList, .mailShow, .mailAudit, .mailPreview, .mailCancel, .mailResolve, .mailSuppress,
-        .mailReconcile,
-        .mailErase, .mailDoctor,
-        .templatesList,
-        .templatesShow,
-        .templatesRender,
-        .templatesLint,
-        .templatesPublish,
-        .templatesUse,
-        .templatesDiff,
-        .familiesList,
-        .familiesShow,
-        .familiesCreate,
-        .familiesZone,
-        .familiesJoin, .familiesInvite, .familiesInvitations, .familiesLeave,
-        .questsToday,
-        .questsRollover,
-        .questsHistory,
-        .questsVerify,
-        .chatThreads, .chatMessages, .chatSearch, .chatBegin, .chatSend, .chatRead, .chatDelete, .chatRules,
-        .lessonsList, .lessonsShow, .lessonsPut, .lessonsDelete,
-        .documentsSubmit, .documentsList, .documentsShow, .documentsWatch, .documentsText, .documentsSearch,
-        .documentsFetch, .documentsRetry, .documentsDelete, .documentsDefaultsShow,
-        .documentsDefaultsSet, .documentsDefaultsClear,
-        .mediaProcess, .mediaList, .mediaShow, .mediaLink, .mediaDelete,
-        .checkinsList, .checkinsShow, .checkinsArm, .checkinsDisarm, .checkinsPause, .checkinsCheckIn,
-        .checkinsInterval,
-        .checkinsContacts, .checkinsAlarm, .checkinsAlarms, .checkinsAcknowledge, .checkinsResolve, .checkinsHistory,
-        .checkinsDrill,
-        .checkinsBlock,
-        .noticesList, .noticesShow, .noticesSend, .noticesCancel,
-        .devicesList, .devicesRemove,
-        .subscriptionsList, .subscriptionsShow, .subscriptionsSet, .subscriptionsLink,
-        .subscriptionsPlansList, .subscriptionsPlansSet, .subscriptionsPlansRemove,
-        .aiList, .aiShow, .aiAsk, .aiPurposes, .aiPurposeShow, .aiPurposePut, .aiSwitch,
+    ]
+
+    private static let last: [Command] = [
         .keysGenerate,
         .keysList,
         .keysRotate,
@@ -115,7 +103,10 @@ package enum Verbs {
         .completions,
     ]
 
-    package static let nouns: [String: String] = [
+    package static let nouns: [String: String] =
+        Rooms.all.map(\.nouns).reduce(coreNouns) { $0.merging($1) { first, _ in first } }
+
+    private static let coreNouns: [String: String] = [
         "rooms": "See which rooms are installed, add some, and take them away",
         "jobs": "Look at jobs, and change what becomes of them",
         "approvals": "See what jobs ask of people, and answer",
@@ -129,22 +120,8 @@ package enum Verbs {
         "versions": "Look at the versions of the workers, and compare two",
         "blobs": "Store content by its hash, fetch it, and sweep away what nobody refers to",
         "events": "Publish events, look at them, and follow their feed",
-        "webhooks": "Tell addresses of events by HTTP, signed, and see what came of it",
         "providers": "See how those we call are doing, and stop or force calls of them",
         "flags": "Switch things on for a share of all keys",
-        "mail": "Send mail, see what became of it, and who gets none",
-        "templates": "Write, check, publish and render mail templates",
-        "documents": "Hand in documents, follow how they are read, search and fetch what came of it",
-        "media": "Make thumbnails and pictures without metadata, link to them, and delete them",
-        "families": "Look at families, make them, move them",
-        "chat": "Look at threads and messages, send and delete them",
-        "lessons": "Make lessons, see how their documents stand, and delete both",
-        "quests": "Look at quests, take families over midnight, and check what came of it",
-        "checkins": "Look at watches and alarms, and act for those who cannot",
-        "notices": "Look at what people are told, tell them something, and call it off",
-        "devices": "Look at the devices that get pushes, and forget one",
-        "subscriptions": "See what customers have bought, and make the plans",
-        "ai": "Ask language models, see what was asked and what it cost, and switch them on",
         "keys": "Make encryption keys, see which are needed, and replace them",
     ]
 }

@@ -1,7 +1,10 @@
+import CheckIns
+import Notices
 import Postgres
-package import Supervision
+import Quests
 import Telemetry
 import Threads
+import Webhooks
 package import Workers
 
 extension Command {
@@ -68,9 +71,6 @@ extension Invocation {
         UnixSignals.onStop { _ in worker.engine.drain() }
         return try await exitCode { try await worker.run() }
     }
-
-    /// What a single verb calls providers through.
-    package func supervisor(name: String) throws(Failure) -> Supervisor { try composer().supervisor(name: name) }
 
     /// Given on to a worker of ours: asked for there if it was asked for here.
     package var listenArguments: [String] { settings.isListenAsked ? ["--listen", settings.string(.listen)] : [] }

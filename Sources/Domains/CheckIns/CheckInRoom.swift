@@ -1,0 +1,21 @@
+package import RoomKit
+
+extension Room {
+    /// Who is watched over, and alarms.
+    package static let checkIns = Room(
+        "checkins", needs: ["events", "people", "mail", "notices"], settings: Setting.checkIns,
+        nouns: ["checkins": "Look at watches and alarms, and act for those who cannot"],
+        verbs: [
+            .checkinsList, .checkinsShow, .checkinsArm, .checkinsDisarm, .checkinsPause, .checkinsCheckIn,
+            .checkinsInterval, .checkinsContacts, .checkinsAlarm, .checkinsAlarms, .checkinsAcknowledge,
+            .checkinsResolve, .checkinsHistory, .checkinsDrill, .checkinsBlock,
+        ]
+    ) { context in
+        try await context.applyCheckInRules()
+        let wiring = try context.checkIns()
+        let runs = context.settings.runsCheckIns
+        return RoomParts(
+            routes: wiring.routes, run: { await wiring.run() }, gauges: { await wiring.gauges },
+            serves: runs == false ? [:] : ["check-ins": runs == true ? "on" : "where wanted"])
+    }
+}

@@ -1,0 +1,21 @@
+package import RoomKit
+
+extension Room {
+    /// Families, their daily quests, moods and hobbies.
+    package static let quests = Room(
+        "quests", needs: ["events", "people", "notices", "ai"], settings: Setting.quests,
+        nouns: [
+            "families": "Look at families, make them, move them",
+            "quests": "Look at quests, take families over midnight, and check what came of it",
+        ],
+        verbs: [
+            .familiesList, .familiesShow, .familiesCreate, .familiesZone, .familiesJoin, .familiesInvite,
+            .familiesInvitations, .familiesLeave,
+            .questsToday, .questsRollover, .questsHistory, .questsVerify,
+        ]
+    ) { context in
+        guard context.settings.runsQuests else { return RoomParts() }
+        try await context.applyQuestRules()
+        return RoomParts(handlers: [context.questHandler()])
+    }
+}

@@ -1,0 +1,25 @@
+import Postgres
+package import RoomKit
+
+extension Room {
+    /// Who is told of events by HTTP.
+    package static let webhooks = Room(
+        "webhooks", needs: ["events"], settings: Setting.webhooks,
+        nouns: ["webhooks": "Tell addresses of events by HTTP, signed, and see what came of it"],
+        verbs: [
+            .webhooksList, .webhooksAdd, .webhooksRotate, .webhooksRemove, .webhooksEnable, .webhooksTest,
+            .webhooksRedeliver, .webhooksDeliveries,
+        ],
+        checks: [
+            RoomCheck("webhooks") { (invocation, connection) async throws(PostgresError) in
+                try await WebhookAdmin.state(on: connection, deadline: .seconds(10)).judged(
+                    keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
+            }
+        ]
+    ) { context in
+        guard context.settings.sendsWebhooks else { return RoomParts() }
+        let service = context.webhooks()
+        return RoomParts(
+            run: { await service.run() }, gauges: { await service.tally.gauges }, serves: ["webhooks": "on"])
+    }
+}
