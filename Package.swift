@@ -505,6 +505,8 @@ let package = Package(
             name: "MillraceTests",
             dependencies: ["CPostgres", "Clusters", "Fakes", "Millrace", "Postgres", "Queues", "TestSupport"],
             swiftSettings: strict),
+        .testTarget(name: "SettingsKitTests", dependencies: ["SettingsKit"], swiftSettings: strict),
+        .testTarget(name: "CommandKitTests", dependencies: ["CommandKit"], swiftSettings: strict),
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
@@ -512,7 +514,7 @@ let package = Package(
                 "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
                 "Blobs", "PageKit", "Postgres", "Queues",
-                "Schema", "Signatures", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport", "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(

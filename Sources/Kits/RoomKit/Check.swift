@@ -1,4 +1,3 @@
-package import CommandKit
 package import JSON
 
 /// One thing the doctor looked at.

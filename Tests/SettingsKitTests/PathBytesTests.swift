@@ -1,6 +1,6 @@
-import Composition
 import Foundation
 import Glibc
+import SettingsKit
 import Testing
 
 @Suite struct PathBytesTests {

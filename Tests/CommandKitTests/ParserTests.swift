@@ -1,6 +1,14 @@
+import CommandKit
 import Testing
 
-@testable import MillraceCommand
+extension Command {
+    /// A verb that does nothing.
+    fileprivate static func idle(
+        _ path: [String], arguments: [Argument] = [], flags: [CommandFlag] = []
+    ) -> Command {
+        Command(path, summary: "Does nothing", arguments: arguments, flags: flags, settings: .unused) { _ in .done }
+    }
+}
 
 private let tree = CommandTree(
     commands: [
