@@ -288,7 +288,6 @@ package enum RoomSchemas {
             Script("feed_rows", Embedded.feed_rows),
             Script("feed_family", Embedded.feed_family),
             Script("feed_chat", Embedded.feed_chat),
-            Script("door_sentences", Embedded.door_sentences),
             Script("sync_operations", Embedded.sync_operations),
             Script("sync", Embedded.sync),
             Script("sync_devices", Embedded.sync_devices),

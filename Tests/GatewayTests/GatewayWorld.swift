@@ -42,7 +42,10 @@ struct GatewayWorld: Sendable {
             try await withDatabase(setup.template) { database in
                 let owner = try await database.connect()
                 _ = try await Migrator.ofAllRooms(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
-                if let script = setup.script { try await owner.run(script.replacing("ROLE", with: role)) }
+                if let script = setup.script {
+                    try await owner.run(script.replacing("ROLE", with: role))
+                    try await owner.run(openToApps(role))
+                }
                 if setup.isPooled {
                     try await withPooler(to: database, as: login, servers: 8) { place in
                         try await serve(database, owner, role, place, setup, body)
@@ -62,6 +65,15 @@ struct GatewayWorld: Sendable {
         try await office.run("drop role \(role)")
         await office.close()
         try outcome.get()
+    }
+
+    /// Says that the functions which the script has made, and which the role may call, are doors of apps.
+    private static func openToApps(_ role: String) -> String {
+        """
+        select millrace.door_is('tests', p.proname::text, 'client', 'open', 'Of a test.') from pg_proc p
+         where p.pronamespace = 'millrace'::regnamespace and has_function_privilege('\(role)', p.oid, 'execute')
+           and not exists (select from millrace.door d where d.name = p.proname)
+        """
     }
 
     private static func serve(

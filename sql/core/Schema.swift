@@ -7,6 +7,7 @@ package enum Schema {
             Script("100_core", Embedded._100_core)
         ],
         functions: [
+            Script("doors", Embedded.doors),
             Script("clock", Embedded.clock),
             Script("client_time", Embedded.client_time),
             Script("calendars", Embedded.calendars),
@@ -105,6 +106,7 @@ package enum Schema {
         Script("081_one_row_for_a_thread", Embedded._081_one_row_for_a_thread),
         Script("082_hooks", Embedded._082_hooks),
         Script("083_each_room_writes_its_own_tables", Embedded._083_each_room_writes_its_own_tables),
+        Script("084_doors", Embedded._084_doors),
         Script("099_lines", Embedded._099_lines),
     ]
     package static let oldestAdopted = 74

@@ -16,6 +16,7 @@ begin
      where q.status = 'waiting' and q.batch is null and q.batch_of is not null and q.batch_of not in (select p.name from millrace.ai_provider p where p.has_batches);
     return true;
 end $$;
+select millrace.door_is('ai', 'ai_providers_tell', 'worker', 'staff');
 
 -- For the caller that has the right to it: a tenant's switch is a back end's, a family's is its parents' too. True when that changed something.
 create or replace function millrace.ai_switch(scope text, name text, is_on boolean, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -51,11 +52,15 @@ begin
     end if;
     return has_changed;
 end $$;
+select millrace.door_is('ai', 'ai_switch', 'client, worker', 'actor family', 'Switches AI on or off, for a family.',
+    audited => true, words => '{"scope": ["tenant", "family"]}',
+    who_may => array['switch AI on or off for its family: parent, back end, staff']);
 
 create or replace function millrace.ai_switches() returns table (scope text, name text, is_on boolean, changed_at timestamptz, changed_by text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select s.scope, s.name, s.is_on, s.changed_at, s.changed_by from millrace.ai_switched s order by s.scope, s.name
 $$;
+select millrace.door_is('ai', 'ai_switches', 'worker, viewer', 'staff');
 
 create or replace function millrace.ai_is_configured() returns boolean
 language sql stable as $$
@@ -283,3 +288,6 @@ begin
     end if;
     return millrace.ai_put(ai_ask.purpose, ai_ask.input, the_tenant, me, ai_ask.options, millrace.claims(ai_ask.caller) is not null or not millrace.is_backend(ai_ask.caller), ai_ask.caller);
 end $$;
+select millrace.door_is('ai', 'ai_ask', 'client, worker', 'actor person',
+    'Asks a model for a purpose. Returns the question''s id.',
+    who_may => array['ask a model in its name: itself, back end, staff']);

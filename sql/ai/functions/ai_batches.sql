@@ -65,6 +65,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('ai', 'ai_batch_next', 'worker', 'staff');
 
 -- Puts one question into a batch, and reserves its tokens as ai_call_open does. False: it stays out.
 create or replace function millrace.ai_batch_join(the_batch uuid, the_provider text, the_question uuid, the_model text, most int) returns boolean
@@ -120,6 +121,7 @@ begin
     end if;
     return taken;
 end $$;
+select millrace.door_is('ai', 'ai_batch_open', 'worker', 'staff');
 
 -- A batch, for the run that sends it or looks for its end; what: send, look, done. `is_again`: an earlier run began to send it, and nobody knows what became of that.
 create or replace function millrace.ai_batch_take(token text, batch uuid, out what text, out provider text, out remote text, out is_again boolean, out age float8)
@@ -134,6 +136,7 @@ begin
     provider := b.provider; remote := b.remote; is_again := b.sending_at is not null;
     age := coalesce(extract(epoch from millrace.now() - coalesce(b.sent_at, b.opened_at)), 0);
 end $$;
+select millrace.door_is('ai', 'ai_batch_take', 'worker', 'staff');
 
 -- The calls of a batch whose questions are still there, for the request.
 create or replace function millrace.ai_batch_calls(token text, batch uuid)
@@ -147,6 +150,7 @@ begin
           from millrace.ai_call c join millrace.ai_question q on q.id = c.question cross join lateral millrace.ai_purpose(q.purpose, q.version) p
          where c.batch = ai_batch_calls.batch and c.outcome = 'running' and q.batch = c.batch order by q.seq;
 end $$;
+select millrace.door_is('ai', 'ai_batch_calls', 'worker', 'staff');
 
 -- Before the request leaves; false in `is_sending` when it is known that it was not taken.
 create or replace function millrace.ai_batch_sending(token text, batch uuid, is_sending boolean) returns boolean
@@ -162,6 +166,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('ai', 'ai_batch_sending', 'worker', 'staff');
 
 -- After its answer.
 create or replace function millrace.ai_batch_sent(token text, batch uuid, remote text) returns boolean
@@ -171,6 +176,7 @@ begin
     update millrace.ai_batch b set remote = left(ai_batch_sent.remote, 200), status = 'sent', sent_at = millrace.now() where b.id = ai_batch_sent.batch and b.status = 'open';
     return found;
 end $$;
+select millrace.door_is('ai', 'ai_batch_sent', 'worker', 'staff');
 
 -- One result: settles its call, and answers the question if the answer fits. Whatever does not fit goes the single way. True: answered.
 create or replace function millrace.ai_batch_result(the_batch uuid, r jsonb) returns boolean
@@ -217,6 +223,7 @@ begin
     update millrace.ai_batch b set answered = b.answered + came where b.id = ai_batch_results.batch;
     return came;
 end $$;
+select millrace.door_is('ai', 'ai_batch_results', 'worker', 'staff');
 
 -- Ends a batch; status ended, lost (nobody knows whether it was taken) or failed (it was not). What has no result goes the single way: for all that is
 -- known it cost what was reserved, but where the provider took nothing.
@@ -249,3 +256,4 @@ begin
     end loop;
     perform millrace.ai_batch_gather(w.batch_of) from (select distinct q.batch_of from millrace.ai_question q where q.status = 'waiting' and q.batch_of is not null and q.batch is null) w;
 end $$;
+select millrace.door_is('ai', 'ai_batch_end', 'worker', 'staff');

@@ -41,6 +41,7 @@ begin
     perform millrace.ai_own_run(ai_batch_uploaded.token);
     perform millrace.ai_leftover_put(b.provider, 'file', ai_batch_uploaded.remote, b.id, millrace.now() + interval '2 days') from millrace.ai_batch b where b.id = ai_batch_uploaded.batch;
 end $$;
+select millrace.door_is('ai', 'ai_batch_uploaded', 'worker', 'staff');
 
 -- What a run of ai.forget is to delete now.
 create or replace function millrace.ai_leftovers_due(token text, provider text, most int default 20) returns table (remote text, what text)
@@ -51,6 +52,7 @@ begin
     return query select l.remote, l.what from millrace.ai_leftover l
       where l.provider = ai_leftovers_due.provider and l.due_at <= millrace.now() order by l.due_at limit least(ai_leftovers_due.most, 500);
 end $$;
+select millrace.door_is('ai', 'ai_leftovers_due', 'worker', 'staff');
 
 -- After a try. Without an error it is gone. With one: when it is tried again, after a minute, two, four, up to six hours; null: no more, two weeks are over.
 create or replace function millrace.ai_leftover_tried(token text, provider text, remote text, error text default null) returns timestamptz
@@ -71,6 +73,7 @@ begin
      where l.provider = ai_leftover_tried.provider and l.remote = ai_leftover_tried.remote returning l.due_at into next_at;
     return next_at;
 end $$;
+select millrace.door_is('ai', 'ai_leftover_tried', 'worker', 'staff');
 
 -- The run ends: a job comes for what is left.
 create or replace function millrace.ai_leftovers_later(token text, provider text) returns void
@@ -79,6 +82,7 @@ begin
     perform millrace.ai_own_run(ai_leftovers_later.token);
     perform millrace.ai_forget_enqueue(ai_leftovers_later.provider);
 end $$;
+select millrace.door_is('ai', 'ai_leftovers_later', 'worker', 'staff');
 
 -- Called by maintain: jobs that were cancelled or given up come again, and what was given up is forgotten after thirty days.
 create or replace function millrace.ai_leftovers_check() returns bigint

@@ -120,6 +120,7 @@ begin
     perform millrace.audited('ai.purpose', ai_purpose_put.name, jsonb_build_object('version', coalesce(old.version, 0) + 1), caller => ai_purpose_put.caller);
     return coalesce(old.version, 0) + 1;
 end $$;
+select millrace.door_is('ai', 'ai_purpose_put', 'admin', 'staff', audited => true);
 
 -- All purposes as they are asked now. client_tokens null: put before purposes said so, see ai_client_tokens.
 create or replace function millrace.ai_purposes()
@@ -132,3 +133,4 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       left join millrace.ai_purpose x on x.name = n.name and x.version = p.version
      order by n.name
 $$;
+select millrace.door_is('ai', 'ai_purposes', 'worker, viewer', 'staff');

@@ -24,6 +24,8 @@ begin
         perform millrace.refuse('there is no such question', 'id', null, 'P0002', 'not_found');
     end if;
 end $$;
+select millrace.door_is('ai', 'ai_answer', 'client, worker', 'actor person', 'A question to a model, and its answer.',
+    who_may => array['read an answer to it: itself, back end, staff']);
 
 -- The actor's own questions but those about its messages, the newest first, after the one in `after`.
 create or replace function millrace.ai_own(after uuid default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
@@ -53,6 +55,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('ai', 'ai_own', 'client, worker', 'actor person', 'The person''s own questions to models.',
+    who_may => array['see what it has asked: itself, back end, staff']);
 
 -- For operators: questions without what was asked and answered.
 create or replace function millrace.ai_list(of_purpose text default null, of_status text default null, of_tenant text default null, after bigint default null, page int default 50)
@@ -69,6 +73,7 @@ begin
            and (ai_list.of_tenant is null or q.tenant = ai_list.of_tenant) and (ai_list.after is null or q.seq < ai_list.after)
          order by q.seq desc limit ai_list.page;
 end $$;
+select millrace.door_is('ai', 'ai_list', 'worker, viewer', 'staff');
 
 -- One question whole, with its calls; for admins.
 create or replace function millrace.ai_shown(the_id uuid) returns jsonb
@@ -80,6 +85,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
             'tokens_out', c.tokens_out, 'error_class', c.error_class, 'error', c.error, 'at', c.at, 'ms', c.ms) order by c.n) from millrace.ai_call c where c.question = q.id), '[]'))
       from millrace.ai_question q where q.id = the_id
 $$;
+select millrace.door_is('ai', 'ai_shown', 'admin', 'staff');
 
 -- For status and metrics: the providers that are configured, what is open, since when (but for what waits for a batch), of the last hour what ended and what it cost, and how
 -- much could not be deleted at providers yet.
@@ -98,6 +104,7 @@ begin
       from (select q.status, q.source, q.tokens_in, q.tokens_out from millrace.ai_question q where q.ended_at >= past order by q.ended_at desc limit 10000) x;
     undeleted := (select count(*) from millrace.ai_leftover l where l.tries > 0);
 end $$;
+select millrace.door_is('ai', 'ai_state', 'worker, viewer', 'staff');
 
 -- Deletes questions; those that are still open are not asked any more. Returns how many.
 create or replace function millrace.ai_forget(ids uuid[]) returns bigint
@@ -142,6 +149,7 @@ begin
     end if;
     return millrace.setting_put('ai_keep_days', ai_keep.days::text);
 end $$;
+select millrace.door_is('ai', 'ai_keep', 'worker', 'staff');
 
 create or replace function millrace.ai_expire(most int default 20000) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$

@@ -131,6 +131,7 @@ begin
     what := 'go'; purpose := q.purpose; version := p.version; instructions := p.instructions; prompt := p.prompt; variables := p.variables; schema := p.schema;
     model := coalesce(q.model, p.model); limits := p.limits; input := q.input; locale := q.locale;
 end $$;
+select millrace.door_is('ai', 'ai_take', 'worker', 'staff');
 
 -- Whether too few tokens are left now, and calls that run may give some back: those of batches, or those that are made alone.
 create or replace function millrace.ai_may_come_back(q millrace.ai_question, most int, of_batches boolean) returns boolean
@@ -171,6 +172,7 @@ begin
     returning id into call;
     update millrace.ai_question x set calls = x.calls + 1 where x.id = q.id;
 end $$;
+select millrace.door_is('ai', 'ai_call_open', 'worker', 'staff');
 
 -- After a call: what it did cost takes the place of what was reserved. Without figures, or with figures that cannot be true, the reservation stays.
 -- False: it is closed already, or was erased.
@@ -203,6 +205,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('ai', 'ai_call_close', 'worker', 'staff');
 
 -- What is wrong with an answer; null: nothing. It is a text here, because what is no JSON is wrong too.
 create or replace function millrace.ai_problem(schema jsonb, answer text) returns text
@@ -240,6 +243,7 @@ begin
     end if;
     return null;
 end $$;
+select millrace.door_is('ai', 'ai_answered', 'worker', 'staff');
 
 -- Records why there is no answer. status waiting: it will be tried again, and others may ask the same meanwhile.
 create or replace function millrace.ai_failed(token text, question uuid, status text, reason text, sentence text) returns boolean
@@ -258,6 +262,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('ai', 'ai_failed', 'worker', 'staff');
 
 -- Questions whose jobs were cancelled or given up by somebody else.
 create or replace function millrace.ai_check(most int default 100) returns int
@@ -277,3 +282,4 @@ begin
     end loop;
     return checked;
 end $$;
+select millrace.door_is('ai', 'ai_check', 'worker', 'staff');

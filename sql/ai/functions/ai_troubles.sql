@@ -29,6 +29,7 @@ begin
       into undeleted, undeleted_s, undeleted_names, undeleted_error from millrace.ai_leftover l where l.tries > 0;
     undeleted_names := coalesce(undeleted_names, '{}');
 end $$;
+select millrace.door_is('ai', 'ai_troubles', 'worker, viewer', 'staff');
 
 -- A purpose as ai_purpose_put takes it, with its version; null: there is none.
 create or replace function millrace.ai_purpose_shown(name text, version int default null) returns jsonb
@@ -39,3 +40,4 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       left join millrace.ai_purpose x on x.name = ai_purpose_shown.name and x.version = p.version
      where p.version is not null
 $$;
+select millrace.door_is('ai', 'ai_purpose_shown', 'admin', 'staff');

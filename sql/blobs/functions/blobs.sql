@@ -6,6 +6,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select b.id, b.size, b.stored_at, (select count(*) from millrace.blob_reference r where r.blob = b.id)
       from millrace.blob b where b.id = the_id
 $$;
+select millrace.door_is('blobs', 'blob', 'worker, operator, gateway', 'staff');
 
 create or replace function millrace.blob_list(after bytea default null, page int default 50)
 returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
@@ -13,6 +14,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select b.id, b.size, b.stored_at, (select count(*) from millrace.blob_reference r where r.blob = b.id)
       from millrace.blob b where after is null or b.id > after order by b.id limit least(page, 500)
 $$;
+select millrace.door_is('blobs', 'blob_list', 'worker', 'staff');
 
 -- Its content lies elsewhere, and will be in its place in a moment. Waits for a sweep that deletes it.
 create or replace function millrace.blob_touch(the_id bytea, the_size bigint) returns void
@@ -20,11 +22,13 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     insert into millrace.blob as b (id, size, stored_at, touched_at) values (the_id, the_size, millrace.now(), millrace.now())
         on conflict (id) do update set touched_at = greatest(b.touched_at, excluded.touched_at)
 $$;
+select millrace.door_is('blobs', 'blob_touch', 'worker, gateway', 'staff');
 
 create or replace function millrace.blob_upload() returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     insert into millrace.blob_upload (id, at) values (nextval('millrace.blob_upload_seq'), millrace.now()) returning id
 $$;
+select millrace.door_is('blobs', 'blob_upload', 'worker, gateway', 'staff');
 
 -- Locks the put, so that a sweep does not take it for a broken-off one.
 create or replace function millrace.blob_stage(the_upload bigint, the_n int, the_bytes bytea) returns void
@@ -38,6 +42,7 @@ begin
     update millrace.blob_upload u set at = millrace.now() where u.id = the_upload and u.at < millrace.now() - interval '10 minutes';
     insert into millrace.blob_piece (upload, n, bytes) values (the_upload, the_n, the_bytes);
 end $$;
+select millrace.door_is('blobs', 'blob_stage', 'worker, gateway', 'staff');
 
 -- The staged pieces become the blob, or go if it is there already.
 create or replace function millrace.blob_store(the_upload bigint, the_id bytea, the_size bigint) returns boolean
@@ -57,6 +62,7 @@ begin
     end if;
     return stored = the_upload;
 end $$;
+select millrace.door_is('blobs', 'blob_store', 'worker, gateway', 'staff');
 
 -- All of it at once, where it is no more than a piece.
 create or replace function millrace.blob_put(the_id bytea, the_bytes bytea) returns boolean
@@ -69,6 +75,7 @@ begin
     end if;
     return millrace.blob_store(own, the_id, octet_length(the_bytes));
 end $$;
+select millrace.door_is('blobs', 'blob_put', 'worker, gateway', 'staff');
 
 create or replace function millrace.blob_drop(the_upload bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -78,6 +85,7 @@ begin
         delete from millrace.blob_piece p where p.upload = the_upload;
     end if;
 end $$;
+select millrace.door_is('blobs', 'blob_drop', 'worker, gateway', 'staff');
 
 -- Its size; null when its content is not here. Noted as read, once an hour at most.
 create or replace function millrace.blob_open(the_id bytea) returns bigint
@@ -86,6 +94,7 @@ begin
     update millrace.blob b set touched_at = millrace.now() where b.id = the_id and b.touched_at < millrace.now() - interval '1 hour';
     return (select b.size from millrace.blob b where b.id = the_id and b.upload is not null);
 end $$;
+select millrace.door_is('blobs', 'blob_open', 'worker, operator, gateway', 'staff');
 
 create or replace function millrace.blob_piece(the_id bytea, the_n int) returns bytea
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
@@ -93,6 +102,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     return (select p.bytes from millrace.blob b join millrace.blob_piece p on p.upload = b.upload where b.id = the_id and p.n = the_n);
 end $$;
+select millrace.door_is('blobs', 'blob_piece', 'worker, operator, gateway', 'staff');
 
 -- In the transaction that writes down why. The reference locks the blob: a sweep waits for it, or it for the sweep.
 create or replace function millrace.blob_keep(the_id bytea, the_owner text) returns boolean
@@ -108,6 +118,7 @@ begin
     insert into millrace.blob_reference (blob, owner, at) values (the_id, the_owner, millrace.now()) on conflict do nothing;
     return found;
 end $$;
+select millrace.door_is('blobs', 'blob_keep', 'worker, gateway', 'staff');
 
 -- The grace period starts again, so a reader that has the blob open can finish.
 create or replace function millrace.blob_release(the_id bytea, the_owner text) returns boolean
@@ -120,6 +131,7 @@ begin
     update millrace.blob b set touched_at = millrace.now() where b.id = the_id;
     return true;
 end $$;
+select millrace.door_is('blobs', 'blob_release', 'worker, gateway', 'staff');
 
 create or replace function millrace.blobs_forsaken(grace interval, after bytea default null, page int default 500)
 returns table (id bytea, size bigint, stored_at timestamptz, refs bigint)
@@ -130,6 +142,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
        and not exists (select from millrace.blob_reference r where r.blob = b.id)
      order by b.id limit least(page, 500)
 $$;
+select millrace.door_is('blobs', 'blobs_forsaken', 'worker', 'staff');
 
 -- Deletes the blob if it may still be deleted: it takes the lock first, and then checks again whether anything refers to the blob.
 create or replace function millrace.blob_forget(the_id bytea, grace interval) returns boolean
@@ -145,6 +158,7 @@ begin
     delete from millrace.blob_piece p where p.upload = the_upload;
     return true;
 end $$;
+select millrace.door_is('blobs', 'blob_forget', 'worker', 'staff');
 
 -- Puts that were broken off: of theirs nothing has come for an hour. Nobody can refer to them, so they need no longer grace.
 create or replace function millrace.blob_uploads_expire(grace interval) returns bigint
@@ -161,6 +175,7 @@ begin
     delete from millrace.blob_piece p where p.upload = any (gone);
     return cardinality(gone);
 end $$;
+select millrace.door_is('blobs', 'blob_uploads_expire', 'worker', 'staff');
 
 -- Whether a grant to this role and tenant applies to the caller. As elsewhere, claims keep a caller within its tenant, and a caller without
 -- claims has what its role has.
@@ -195,3 +210,4 @@ begin
     insert into millrace.blob_grant (blob, owner, tenant, at) values (the_blob, the_role, the_tenant, millrace.now()) on conflict do nothing;
     return found;
 end $$;
+select millrace.door_is('blobs', 'blob_allow', 'worker, gateway', 'staff');

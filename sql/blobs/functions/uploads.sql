@@ -32,6 +32,7 @@ begin
         perform millrace.setting_put('document_bytes', the_largest::text);
     end if;
 end $$;
+select millrace.door_is('blobs', 'link_key_set', 'worker', 'staff');
 
 -- A link by which its bearer puts one blob, of exactly this size and type. For rooms that take uploads: `storage_url` names the upload, and
 -- the role and tenant that the link was made for may name the blob. No link takes more than the size of a document that the workers last
@@ -96,6 +97,7 @@ create or replace function millrace.blob_link_holds(the_blob bytea, the_owner te
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from millrace.blob_reference r where r.blob = the_blob and r.owner = the_owner)
 $$;
+select millrace.door_is('blobs', 'blob_link_holds', 'worker, gateway', 'staff');
 
 -- Before a byte is stored: this put reserves the link until it ends, or until it has not renewed the reservation for five minutes. A used
 -- link is refused here. A link of an earlier version has no row yet; its signature says everything.
@@ -114,6 +116,7 @@ begin
     update millrace.upload x set held = hold, held_until = millrace.now() + interval '5 minutes' where x.id = the_upload;
     return hold;
 end $$;
+select millrace.door_is('blobs', 'upload_reserve', 'worker, gateway', 'staff');
 
 create or replace function millrace.upload_locked(the_upload uuid, the_expiry timestamptz) returns millrace.upload
 language plpgsql volatile as $$
@@ -138,12 +141,14 @@ begin
     update millrace.upload u set held_until = millrace.now() + interval '5 minutes' where u.id = the_upload and u.held = the_hold;
     return found;
 end $$;
+select millrace.door_is('blobs', 'upload_renew', 'worker, gateway', 'staff');
 
 -- Nothing came of it: the link is as it was.
 create or replace function millrace.upload_release(the_upload uuid, the_hold uuid) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     update millrace.upload u set held = null, held_until = null where u.id = the_upload and u.held = the_hold
 $$;
+select millrace.door_is('blobs', 'upload_release', 'worker, gateway', 'staff');
 
 -- An uploaded blob is kept under the link's name until a room takes it over, for two days. The role and tenant that the link was made for
 -- may name it. Only the put that has reserved a link uses it, once. A worker of an earlier version reserves nothing: false when the same
@@ -165,6 +170,7 @@ begin
     end if;
     return millrace.blob_keep(the_blob, 'upload:' || the_upload);
 end $$;
+select millrace.door_is('blobs', 'upload_arrived', 'worker, gateway', 'staff');
 
 -- The uploaded blob; null: nothing yet. A room that takes it over keeps it under a name of its own, and releases this one:
 -- select millrace.blob_release(blob, storage_url).
@@ -189,6 +195,7 @@ begin
     delete from millrace.upload u where u.id = any (array(select x.id from millrace.upload x where x.expires_at <= t - interval '2 days' order by x.expires_at limit 10000));
     return true;
 end $$;
+select millrace.door_is('blobs', 'blob_sweep_turn', 'worker', 'staff');
 
 -- Joins in person_erase, behind the documents. What a person's own tenant has is nobody's; it is not counted.
 create or replace function millrace.blobs_erase_person(person text) returns bigint

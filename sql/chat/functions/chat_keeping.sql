@@ -90,6 +90,7 @@ begin
            and (of_person is null or t.id in (select m.thread from millrace.chat_member m where m.person = of_person))
          order by t.last_seq desc limit chat_threads_shown.page;
 end $$;
+select millrace.door_is('chat', 'chat_threads_shown', 'admin', 'staff');
 
 -- What a model says of a message is for the back end, which decides what to do. Nobody's words are in it.
 create or replace function millrace.chat_answered(q jsonb) returns bigint

@@ -91,6 +91,8 @@ begin
     told := millrace.chat_moderate(the_id, me, the_text, chat_send.caller);
     return the_id;
 end $$;
+select millrace.door_is('chat', 'chat_send', 'client, worker', 'actor thread', 'Sends a message. Returns its id.',
+    who_may => array['write there: itself, teen, parent, back end, staff']);
 
 create or replace function millrace.chat_message_same(old bytea, the_digest bytea, the_id uuid) returns void
 language plpgsql volatile as $$
@@ -212,6 +214,8 @@ begin
     perform millrace.chat_lock(the_thread, me);
     return millrace.chat_tombstone(chat_delete.id);
 end $$;
+select millrace.door_is('chat', 'chat_delete', 'client, worker', 'actor message',
+    'Deletes a message of the person''s.', who_may => array['delete a message of its: itself, back end, staff']);
 
 -- For an operator, of any message.
 create or replace function millrace.chat_remove(id uuid, caller millrace.caller_name default current_user) returns boolean
@@ -230,6 +234,8 @@ begin
     perform millrace.audited('chat.remove', chat_remove.id::text, jsonb_build_object('thread', h), caller => chat_remove.caller);
     return true;
 end $$;
+select millrace.door_is('chat', 'chat_remove', 'admin', 'staff', audited => true,
+    who_may => array['delete any message, as an operator: staff']);
 
 create or replace function millrace.chat_no_message(the_id uuid) returns void
 language plpgsql as $$
@@ -321,6 +327,8 @@ begin
     end if;
     return left_unread;
 end $$;
+select millrace.door_is('chat', 'chat_read', 'client, worker', 'actor thread',
+    'Marks a thread as read up to a message. Returns how many are unread.');
 
 create or replace function millrace.chat_attachments_of(the_message uuid) returns jsonb
 language sql stable as $$
@@ -374,6 +382,9 @@ begin
     end loop;
     update millrace.chat_member x set delivered_n = delivered where x.thread = m.thread and x.person = me and x.delivered_n < delivered;
 end $$;
+select millrace.door_is('chat', 'chat_messages', 'client, worker', 'actor thread',
+    'The messages of a thread. What was returned counts as delivered.',
+    who_may => array['read the family''s thread: itself, teen, parent, back end, staff']);
 
 -- Of one's own message: how far each of the others has come with it.
 create or replace function millrace.chat_status(id uuid, actor text default null, caller millrace.caller_name default current_user)
@@ -392,6 +403,8 @@ begin
         select m.person, case when m.read_n >= x.n then 'read' when m.delivered_n >= x.n then 'delivered' else 'sent' end
           from millrace.chat_member m where m.thread = x.thread and m.person <> me and m.since_n <= x.n order by m.person;
 end $$;
+select millrace.door_is('chat', 'chat_status', 'client, worker', 'actor message',
+    'How far the others have come with a message of the person''s.');
 
 -- A link to a file of a message. The link is all that is needed, so it ends by itself, and with the message, and when the person that it was made for does
 -- not see the message any more.
@@ -415,6 +428,8 @@ begin
     return millrace.blob_link(a.blob, case when a.mime_type in ('image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/heic', 'application/pdf') then a.mime_type else 'application/octet-stream' end,
         coalesce(a.name, 'attachment'), chat_attachment_link.valid, 'chat:' || a.message || ':' || a.n, substr(millrace.keyed_hash('person', me), 1, 16));
 end $$;
+select millrace.door_is('chat', 'chat_attachment_link', 'client, worker', 'actor message',
+    'A link to a file of a message.');
 
 -- Whether the person that a link was made for still sees the message that it is of. The link names it by a hash.
 create or replace function millrace.chat_link_holds(the_owner text, reader bytea) returns boolean
@@ -426,6 +441,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
          where the_owner ~ '^chat:[0-9a-f-]{36}:[0-9]+$' and x.id = split_part(the_owner, ':', 2)::uuid
            and substr(millrace.keyed_hash('person', m.person), 1, 16) = reader)
 $$;
+select millrace.door_is('chat', 'chat_link_holds', 'worker, gateway', 'staff');
 
 -- Words, "phrases", or, -without, in one's own threads. The newest first; matches stand between ⟦ and ⟧. `next` of the last row is the `after` of the next call.
 create or replace function millrace.chat_search(
@@ -461,3 +477,5 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('chat', 'chat_search', 'client, worker', 'actor person',
+    'Searches the messages of the person''s threads.');

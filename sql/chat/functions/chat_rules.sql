@@ -33,6 +33,7 @@ begin
     end if;
     return changed;
 end $$;
+select millrace.door_is('chat', 'chat_rules_set', 'admin', 'staff', audited => true);
 
 -- The thread and the member's row in it; null: for this person it is not there.
 create or replace function millrace.chat_seen(the_thread uuid, me text) returns millrace.chat_member
@@ -131,3 +132,5 @@ begin
         from millrace.upload_link(chat_upload.size, lower(chat_upload.mime_type), the_owner => chat_upload.caller,
             the_tenant => millrace.tenant_of(null, chat_upload.caller)) l;
 end $$;
+select millrace.door_is('chat', 'chat_upload', 'client, worker', 'actor person',
+    'A signed link to upload a file of a message to.');

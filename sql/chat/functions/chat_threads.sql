@@ -59,6 +59,8 @@ begin
     perform millrace.chat_thread_same(old, me, the_digest, the_id);
     return the_id;
 end $$;
+select millrace.door_is('chat', 'chat_thread_create', 'client, worker', 'actor',
+    'Begins a thread with members of the family, or with a contact.');
 
 create or replace function millrace.chat_thread_same(old millrace.chat_thread, me text, the_digest bytea, the_id uuid) returns void
 language plpgsql volatile as $$
@@ -134,6 +136,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('chat', 'chat_threads', 'client, worker', 'actor person',
+    'The person''s threads, the newest first.');
 
 -- All unread messages of the person.
 create or replace function millrace.chat_unread(actor text default null, caller millrace.caller_name default current_user) returns bigint
@@ -143,6 +147,8 @@ declare
 begin
     return (select coalesce(sum(millrace.chat_unread_of(m, t.last_n)), 0) from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.person = me and t.closed_at is null);
 end $$;
+select millrace.door_is('chat', 'chat_unread', 'client, worker', 'actor person',
+    'How many messages the person has not read.');
 
 -- Leaves a thread of the family. What was sent stays, and nothing of what comes is seen.
 create or replace function millrace.chat_leave(thread uuid, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -157,6 +163,7 @@ begin
     end if;
     return millrace.chat_member_gone(h, me);
 end $$;
+select millrace.door_is('chat', 'chat_leave', 'client, worker', 'actor thread', 'Leaves a thread of the family.');
 
 -- With the thread locked.
 create or replace function millrace.chat_member_gone(h millrace.chat_thread, the_person text) returns boolean

@@ -152,6 +152,9 @@ begin
     return jsonb_build_object('alarm', a.id, 'state', a.state) || millrace.alarm_reach(a.id)
         || case when check_in_help.place is not null and check_in_help.place <> 'null' then jsonb_build_object('place_used', used is not null) else '{}' end;
 end $$;
+select millrace.door_is('checkins', 'check_in_help', 'client, worker', 'actor person',
+    'Raises an alarm now, and says who is told.',
+    who_may => array['call for help, and hear who is told: itself, back end, staff']);
 
 -- The same, but returns only the alarm's id. If nobody can be told it warns, with the class 01000.
 create or replace function millrace.check_in_alarm(person text, note text default null, actor text default null, place jsonb default null, caller millrace.caller_name default current_user) returns uuid
@@ -165,6 +168,8 @@ begin
     end if;
     return (answer ->> 'alarm')::uuid;
 end $$;
+select millrace.door_is('checkins', 'check_in_alarm', 'client, worker', 'actor person',
+    'Raises an alarm now. Returns its id.', who_may => array['call for help in its name: itself, back end, staff']);
 
 -- The whole chain once, marked as a test at every place. At most ten a day: contacts said yes to being told, not to being rung all day.
 create or replace function millrace.check_in_drill(person text, actor text default null, caller millrace.caller_name default current_user) returns uuid
@@ -187,6 +192,8 @@ begin
     a := millrace.alarm_advance(a, t);
     return a.id;
 end $$;
+select millrace.door_is('checkins', 'check_in_drill', 'client, worker', 'actor person',
+    'Raises an alarm that is marked as a test.', who_may => array['drill its contacts: itself, back end, staff']);
 
 -- The alarm's new state. A contact answers for itself; with claims it must be their subject.
 create or replace function millrace.check_in_respond(alarm uuid, contact text, answer text, caller millrace.caller_name default current_user) returns text
@@ -250,6 +257,9 @@ begin
     end case;
     return a.state;
 end $$;
+select millrace.door_is('checkins', 'check_in_respond', 'client, worker', 'actor person', 'Answers an alarm.',
+    words => '{"answer": ["acknowledged", "on_my_way", "cannot", "safe"]}',
+    who_may => array['answer its alarm: contact, back end, staff', 'say that it is safe: itself, back end, staff']);
 
 -- The contact who had answered no longer looks after it: another contact who has answered does, or the chain continues.
 create or replace function millrace.alarm_let_go(a millrace.alarm, who text, t timestamptz) returns millrace.alarm
@@ -293,6 +303,8 @@ begin
     perform millrace.audited('check_in.resolve', a.id::text, jsonb_build_object('reason', check_in_resolve.reason), caller => check_in_resolve.caller);
     return true;
 end $$;
+select millrace.door_is('checkins', 'check_in_resolve', 'worker, operator', 'staff', audited => true,
+    who_may => array['end its alarm as an operator: staff']);
 
 -- The page behind a signed link: the alarm as this contact sees it, or the question whether it agrees to be a contact.
 create or replace function millrace.alarm_page(the_alarm uuid, the_ref uuid) returns jsonb
@@ -326,3 +338,4 @@ begin
                  order by e.id)
              from millrace.alarm_event e where e.alarm = a.id and e.what in ('acknowledged', 'on_my_way', 'cannot', 'safe')), '[]'));
 end $$;
+select millrace.door_is('checkins', 'alarm_page', 'worker', 'staff');

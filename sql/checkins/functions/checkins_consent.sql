@@ -37,6 +37,8 @@ begin
     end if;
     return changed;
 end $$;
+select millrace.door_is('checkins', 'check_in_rules_set', 'worker', 'staff', audited => true,
+    who_may => array['set the limits of questions: staff']);
 
 -- Counts one question; or says until when there is to be none.
 create or replace function millrace.consent_take(the_person text, the_address bytea, t timestamptz) returns timestamptz
@@ -127,6 +129,8 @@ begin
         where x.person = d.person and x.contact = d.contact and x.hash = d.hash for no key update), check_in_consent.agrees, 'link');
     return check_in_consent.agrees;
 end $$;
+select millrace.door_is('checkins', 'check_in_consent', 'worker', 'staff',
+    who_may => array['say by a link that an address agrees: staff']);
 
 -- Nobody sends another request to this address, for any contact or person. Agreements given there end.
 create or replace function millrace.consent_never_set(the_address bytea, the_way text) returns boolean
@@ -155,6 +159,8 @@ begin
     end if;
     return millrace.consent_never_set(the_address, 'link');
 end $$;
+select millrace.door_is('checkins', 'check_in_never', 'worker', 'staff',
+    who_may => array['say by a link that an address never agrees: staff']);
 
 -- For an operator: the channel is mail, sms, voice, or push with a person's id.
 create or replace function millrace.consent_block(channel text, address text, caller millrace.caller_name default current_user) returns boolean
@@ -166,6 +172,8 @@ begin
     perform millrace.audited('consent.block', millrace.audit_address(consent_block.address), jsonb_build_object('channel', consent_block.channel), caller => consent_block.caller);
     return true;
 end $$;
+select millrace.door_is('checkins', 'consent_block', 'admin', 'staff', audited => true,
+    who_may => array['block an address from questions: staff']);
 
 -- False: there was no block. A contact that has declined stays declined until it is asked again.
 create or replace function millrace.consent_unblock(channel text, address text, caller millrace.caller_name default current_user) returns boolean
@@ -178,6 +186,8 @@ begin
     perform millrace.audited('consent.unblock', millrace.audit_address(consent_unblock.address), jsonb_build_object('channel', consent_unblock.channel), caller => consent_unblock.caller);
     return true;
 end $$;
+select millrace.door_is('checkins', 'consent_unblock', 'admin', 'staff', audited => true,
+    who_may => array['lift that: staff']);
 
 create or replace function millrace.consent_named(channel text, address text) returns bytea
 language plpgsql stable as $$
@@ -238,6 +248,9 @@ begin
     end if;
     return millrace.consent_set(refs, check_in_accept.agrees, 'account');
 end $$;
+select millrace.door_is('checkins', 'check_in_accept', 'client, worker', 'actor person',
+    'Says yes or no to being somebody''s contact.',
+    who_may => array['say yes to being its contact: contact, back end, staff']);
 
 -- For an operator who learned of the agreement in another way, by telephone or on paper.
 create or replace function millrace.check_in_confirm(person text, contact text, channels text[] default null) returns int
@@ -254,6 +267,8 @@ begin
     end if;
     return millrace.consent_set(refs, true, 'operator');
 end $$;
+select millrace.door_is('checkins', 'check_in_confirm', 'worker', 'staff',
+    who_may => array['confirm a contact of its as an operator: staff']);
 
 -- Asks again at addresses without an answer; returns how many.
 create or replace function millrace.check_in_consent_ask(person text, contact text, actor text default null, caller millrace.caller_name default current_user) returns int
@@ -263,6 +278,8 @@ begin
     perform millrace.acts_as_person(check_in_consent_ask.actor, check_in_consent_ask.person, caller => check_in_consent_ask.caller);
     return millrace.consent_ask(check_in_consent_ask.person, check_in_consent_ask.contact, millrace.now());
 end $$;
+select millrace.door_is('checkins', 'check_in_consent_ask', 'client, worker', 'actor person',
+    'Asks a contact again whether it agrees.', who_may => array['ask a contact of its again: itself, back end, staff']);
 
 -- Addresses from before they were counted by their hashes; and how often those had been asked.
 do $$

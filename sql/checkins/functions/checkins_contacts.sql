@@ -69,6 +69,8 @@ begin
      where d.person = check_in_contact.person and d.contact = check_in_contact.contact and d.verified_at is not null and d.declined_at is null;
     return verified;
 end $$;
+select millrace.door_is('checkins', 'check_in_contact', 'client, worker', 'actor person',
+    'Names a contact, and how it is reached.', who_may => array['name a contact of its: itself, back end, staff']);
 
 -- Refuses a change that would leave a running watch without anybody to tell.
 create or replace function millrace.watch_must_reach(the_person text) returns void
@@ -96,3 +98,5 @@ begin
     perform millrace.checkin_changed(check_in_contact_remove.person, null, 'contact_removed', jsonb_build_object('contact', check_in_contact_remove.contact));
     return true;
 end $$;
+select millrace.door_is('checkins', 'check_in_contact_remove', 'client, worker', 'actor person', 'Removes a contact.',
+    who_may => array['remove a contact of its: itself, back end, staff']);

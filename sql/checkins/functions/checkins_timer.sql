@@ -120,6 +120,7 @@ create or replace function millrace.watch_wanted() returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
     select exists (select from millrace.watch x where x.wake_at is not null) or exists (select from millrace.alarm x where x.next_at is not null)
 $$;
+select millrace.door_is('checkins', 'watch_wanted', 'worker', 'staff');
 
 -- One transaction's worth, and how long until there is more, in seconds of the database's clock.
 create or replace function millrace.watch_step(the_name text, most int default 100)
@@ -218,3 +219,4 @@ begin
     oldest := greatest(-wait, 0);
     return next;
 end $$;
+select millrace.door_is('checkins', 'watch_step', 'worker', 'staff');

@@ -10,11 +10,13 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
           from millrace.watch_address d where d.person = c.person and d.contact = c.contact)) order by c.step, c.contact), '[]')
       from millrace.watch_contact c where c.person = the_person
 $$;
+select millrace.door_is('checkins', 'watch_contacts', 'worker, operator', 'staff');
 
 create or replace view millrace.check_ins as
 select w.person, w.last_checked_in, w.every as check_in_interval, w.expires_at as check_in_expiration, w.state, w.warned_at,
        w.grace, w.warnings, w.zone, case w.state when 'paused' then w.wake_at end as paused_until, w.failures, w.problem
   from millrace.watch w;
+select millrace.view_is('checkins', 'check_ins', 'worker, viewer');
 
 create or replace view millrace.alarms as
 select a.id, a.person, a.state, a.step, a.expired_at, a.late_by, coalesce(a.first_accepted_at, (
@@ -25,10 +27,12 @@ select a.id, a.person, a.state, a.step, a.expired_at, a.late_by, coalesce(a.firs
        case when has_function_privilege('millrace.right_staff()', 'execute') then a.note end as note, a.round, a.raised_at, a.acknowledged_at,
        a.next_at, a.failures, a.problem
   from millrace.alarm a;
+select millrace.view_is('checkins', 'alarms', 'worker, viewer');
 
 create or replace view millrace.alarm_history as
 select e.alarm, e.at, e.what, e.contact, e.notice, e.by, e.step, e.round, e.channel, n.status as notice_status, n.accepted_at, e.id
   from millrace.alarm_event e left join millrace.notice n on n.id = e.notice;
+select millrace.view_is('checkins', 'alarm_history', 'worker, viewer');
 
 -- As with events: readers number what was committed, one reader at a time. Plain check-ins are not changes; `check_ins` lists them.
 create or replace function millrace.checkin_changes(since bigint default 0, page int default 50)
@@ -48,6 +52,7 @@ begin
         select c.seq, c.at, c.alarm, c.change, jsonb_build_object('person', c.person) || c.data
           from millrace.checkin_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
 end $$;
+select millrace.door_is('checkins', 'checkin_changes', 'worker', 'staff');
 
 -- For status and doctor. At most ten thousand overdue ones are counted.
 create or replace function millrace.check_in_state(
@@ -70,6 +75,7 @@ begin
     broken := (select count(*) from (select w.problem from millrace.watch w where w.wake_at is not null order by w.wake_at limit 10000) x where x.problem is not null)
             + (select count(*) from (select a.problem from millrace.alarm a where a.next_at is not null order by a.next_at limit 10000) x where x.problem is not null);
 end $$;
+select millrace.door_is('checkins', 'check_in_state', 'worker, viewer', 'staff');
 
 -- The feed keeps a fortnight; alarms and their histories stay until their person is erased.
 create or replace function millrace.checkins_expire(most int default 20000) returns bigint

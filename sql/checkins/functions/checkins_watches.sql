@@ -76,6 +76,9 @@ begin
     end if;
     return w.expires_at;
 end $$;
+select millrace.door_is('checkins', 'check_in', 'client, worker', 'actor person',
+    'Says that the person is well. Returns until when that holds.',
+    who_may => array['check in: itself, back end, staff']);
 
 -- Arming is a check-in as well. The interval, the warnings and the zone are those given now.
 create or replace function millrace.check_in_arm(
@@ -118,6 +121,9 @@ begin
     perform millrace.checkin_changed(check_in_arm.person, null, 'armed', jsonb_build_object('every', check_in_arm.every));
     return t + check_in_arm.every;
 end $$;
+select millrace.door_is('checkins', 'check_in_arm', 'client, worker', 'actor person',
+    'Arms the person''s watch: a missing check-in will raise an alarm.',
+    who_may => array['arm its watch: itself, back end, staff']);
 
 -- An open alarm stays open: a person in danger may be forced to disarm.
 create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -140,6 +146,9 @@ begin
     perform millrace.checkin_changed(w.person, null, 'disarmed', jsonb_build_object('reason', left(check_in_disarm.reason, 500)));
     return true;
 end $$;
+select millrace.door_is('checkins', 'check_in_disarm', 'client, worker', 'actor person',
+    'Disarms the person''s watch. Open alarms stay open.',
+    who_may => array['disarm its watch: itself, back end, staff']);
 
 -- The new expiry; null when the watch does not run.
 create or replace function millrace.check_in_set_interval(person text, every interval, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
@@ -166,6 +175,8 @@ begin
      where x.person = w.person;
     return w.expires_at;
 end $$;
+select millrace.door_is('checkins', 'check_in_set_interval', 'client, worker', 'actor person',
+    'Changes how often the person checks in.', who_may => array['change its interval: itself, back end, staff']);
 
 -- Until then no check-in counts as missed; the interval starts when the pause ends.
 create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
@@ -191,6 +202,8 @@ begin
     perform millrace.checkin_changed(w.person, null, 'paused', jsonb_build_object('until', the_end));
     return the_end + w.every;
 end $$;
+select millrace.door_is('checkins', 'check_in_pause', 'client, worker', 'actor person',
+    'Pauses the watch until a time.', who_may => array['pause its watch: itself, back end, staff']);
 
 -- A person's own watch, contacts and open alarms, as JSON. Contacts and alarms are shown without a watch, too: the contacts' agreement
 -- decides whether it can be armed, and a call for help needs no watch. Each alarm says who is told of it.
@@ -208,3 +221,6 @@ begin
               from (select check_in_show.person) p left join millrace.check_ins v on v.person = p.person
              where v.person is not null or alarms <> '[]' or exists (select from millrace.watch_contact c where c.person = p.person));
 end $$;
+select millrace.door_is('checkins', 'check_in_show', 'client, worker', 'actor person',
+    'The person''s watch, contacts and open alarms.',
+    who_may => array['see its watch, contacts and alarms: itself, back end, staff']);

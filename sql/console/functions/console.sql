@@ -25,6 +25,7 @@ begin
                  join millrace.queue m on m.id = coalesce(q.main, q.id) where m.name = d.queue) end
       from millrace.depths(the_cap) d;
 end $$;
+select millrace.door_is('console', 'queue_overview', 'admin, viewer', 'staff');
 
 -- Schedules; null: all, up to 500. Their arguments are redacted.
 create or replace function millrace.schedules_shown(the_name text default null) returns setof millrace.schedules
@@ -37,10 +38,12 @@ begin
         return next one;
     end loop;
 end $$;
+select millrace.door_is('console', 'schedules_shown', 'admin, viewer', 'staff');
 
 -- A message without its recipients and contents.
 create or replace function millrace.mail_shown(the_id uuid) returns jsonb
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$ select millrace.mail_story(the_id, false) $$;
+select millrace.door_is('console', 'mail_shown', 'admin, viewer', 'staff');
 
 -- Documents without title and owner, newest first.
 create or replace function millrace.documents_shown(the_status text default null, after uuid default null, page int default 50)
@@ -61,11 +64,13 @@ begin
      where the_status is null or d.status = the_status
      order by d.seq desc limit documents_shown.page;
 end $$;
+select millrace.door_is('console', 'documents_shown', 'admin, viewer', 'staff');
 
 create or replace function millrace.document_shown(the_id uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     select millrace.document_story(the_id) - 'title' - 'owner' - 'sha256' - 'made'
 $$;
+select millrace.door_is('console', 'document_shown', 'admin, viewer', 'staff');
 
 -- The coming midnights: how many families each takes over, by zone. It looks at the next 10,000 families.
 create or replace function millrace.quest_waves() returns table (at timestamptz, zone text, families bigint, cap bigint)
@@ -74,6 +79,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
       from (select x.next_rollover_at, x.zone from millrace.quest_family x order by x.due_at limit 10000) f
      group by 1, 2 order by 1, 2 limit 100
 $$;
+select millrace.door_is('console', 'quest_waves', 'admin, viewer', 'staff');
 
 -- Alarms, the newest first; the open ones before all others. It reads the view with the caller's rights, so the view decides who reads the note.
 create or replace function millrace.alarms_shown(page int default 50) returns setof millrace.alarms
@@ -82,6 +88,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = o
     union all
     (select a.* from millrace.alarms a where a.state = 'resolved' order by a.raised_at desc limit page)
 $$;
+select millrace.door_is('console', 'alarms_shown', 'admin, viewer', 'staff');
 
 -- Whose check-in expires next.
 create or replace function millrace.check_ins_due(page int default 50) returns setof millrace.check_ins
@@ -89,6 +96,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
     select c.* from (select w.person from millrace.watch w where w.wake_at is not null order by w.wake_at limit page) w
       join millrace.check_ins c on c.person = w.person order by c.check_in_expiration
 $$;
+select millrace.door_is('console', 'check_ins_due', 'admin, viewer', 'staff');
 
 -- Subscriptions, those that changed last first, without the names of persons and tenants.
 create or replace function millrace.subscriptions_shown(the_state text default null, the_plan text default null, the_store text default null, after uuid default null,
@@ -111,6 +119,7 @@ begin
      where (the_state is null or s.state = the_state) and (the_plan is null or s.plan = the_plan) and (the_store is null or s.store = the_store)
      order by s.changed_at desc, s.id desc limit subscriptions_shown.page;
 end $$;
+select millrace.door_is('console', 'subscriptions_shown', 'admin, viewer', 'staff');
 
 -- One subscription with its events, without the names of persons and tenants.
 create or replace function millrace.subscription_shown(the_id uuid) returns jsonb
@@ -121,6 +130,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
           from (select * from millrace.subscription_event y where y.subscription = s.id order by y.at desc, y.rank desc, y.id desc limit 200) e), '[]'))
       from millrace.subscription s where s.id = the_id
 $$;
+select millrace.door_is('console', 'subscription_shown', 'admin, viewer', 'staff');
 
 -- Somebody has signed out of a console: the cookie of that session is worth nothing more, at every console of this database.
 create or replace function millrace.console_sign_out(session bytea, until timestamptz) returns boolean
@@ -141,8 +151,10 @@ begin
     insert into millrace.console_signed_out (session, until) values (console_sign_out.session, console_sign_out.until) on conflict do nothing;
     return found;
 end $$;
+select millrace.door_is('console', 'console_sign_out', 'admin, viewer', 'staff');
 
 create or replace function millrace.console_signed_out(session bytea) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from millrace.console_signed_out o where o.session = console_signed_out.session)
 $$;
+select millrace.door_is('console', 'console_signed_out', 'admin, viewer', 'staff');

@@ -6,10 +6,14 @@
 -- a back end speaks for any person; a viewer sees every job, through doors that redact; an operator is a
 -- person who acts, and whose actions are written into the audit. A login with the right to carry claims has checked who a person is.
 create or replace function millrace.right_staff() returns void language sql immutable return null::void;
+select millrace.door_is('base', 'right_staff', 'worker, operator', 'staff');
 create or replace function millrace.right_admin() returns void language sql immutable return null::void;
+select millrace.door_is('base', 'right_admin', 'admin', 'staff');
 create or replace function millrace.right_backend() returns void language sql immutable return null::void;
 create or replace function millrace.right_view() returns void language sql immutable return null::void;
+select millrace.door_is('base', 'right_view', 'admin, viewer', 'staff');
 create or replace function millrace.right_operate() returns void language sql immutable return null::void;
+select millrace.door_is('base', 'right_operate', 'admin, operator', 'staff');
 
 -- The right to carry claims is not even the owner's own (see grants.sql), so the owner may not create the function again: Postgres would check that
 -- it may execute it.
@@ -21,6 +25,7 @@ begin
         alter function millrace.right_claims() immutable;
     end if;
 end $$;
+select millrace.door_is('base', 'right_claims', 'gateway', 'staff');
 
 create or replace function millrace.role_name(the_role text) returns text
 language sql stable as $$
@@ -53,6 +58,7 @@ begin
     perform millrace.audited('role.grant_backend', the_role, null, caller => grant_backend.caller);
     return true;
 end $$;
+select millrace.door_is('base', 'grant_backend', 'admin', 'staff', audited => true);
 
 create or replace function millrace.revoke_backend(the_role text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -63,6 +69,7 @@ begin
     perform millrace.audited('role.revoke_backend', the_role, null, caller => revoke_backend.caller);
     return true;
 end $$;
+select millrace.door_is('base', 'revoke_backend', 'admin', 'staff', audited => true);
 
 -- Grants or revokes one of the rights above. False: it was so already.
 create or replace function millrace.right_set(the_right text, the_role text, granted boolean) returns boolean
@@ -139,6 +146,7 @@ begin
     perform millrace.audited('role.trust_claims', the_login, null, caller => trust_claims.caller);
     return true;
 end $$;
+select millrace.door_is('base', 'trust_claims', 'admin', 'staff', audited => true);
 
 create or replace function millrace.distrust_claims(the_login text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -149,6 +157,7 @@ begin
     perform millrace.audited('role.distrust_claims', the_login, null, caller => distrust_claims.caller);
     return true;
 end $$;
+select millrace.door_is('base', 'distrust_claims', 'admin', 'staff', audited => true);
 
 -- What a session says of itself: the claims of the signed-in person, as a gateway such as PostgREST sets them for a transaction; null when there
 -- are none. Older gateways set each claim in a setting of its own. Only claims() knows whether they count.
@@ -346,6 +355,7 @@ begin
     perform millrace.audited('role.grant_enqueue', the_role, jsonb_build_object('kind', the_kind, 'queue', the_queue), caller => grant_enqueue.caller);
     return true;
 end $$;
+select millrace.door_is('base', 'grant_enqueue', 'admin', 'staff', audited => true);
 
 create or replace function millrace.revoke_enqueue(the_role text, the_kind text default '*', the_queue text default '*', caller millrace.caller_name default current_user)
 returns boolean
@@ -358,3 +368,4 @@ begin
     perform millrace.audited('role.revoke_enqueue', the_role, jsonb_build_object('kind', the_kind, 'queue', the_queue), caller => revoke_enqueue.caller);
     return true;
 end $$;
+select millrace.door_is('base', 'revoke_enqueue', 'admin', 'staff', audited => true);

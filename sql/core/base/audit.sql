@@ -85,6 +85,7 @@ begin
     end if;
     return millrace.audit_days();
 end $$;
+select millrace.door_is('base', 'audit_keep', 'admin', 'staff', audited => true);
 
 -- Rows of the audit, newest first, below the id `after`. the_who: the role, the login, or who it is as the program said. login: null before it was
 -- written down.
@@ -140,3 +141,4 @@ begin
           order by a.id desc limit page)) x
      order by x.id desc limit page;
 end $$;
+select millrace.door_is('base', 'audit_list', 'admin, viewer', 'staff');

@@ -2,3 +2,4 @@
 create or replace function millrace.now() returns timestamptz
 language sql volatile parallel safe
 return pg_catalog.clock_timestamp();
+select millrace.door_is('base', 'now', 'client, worker, viewer, gateway', 'open', 'The database''s time.');

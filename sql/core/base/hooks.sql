@@ -172,3 +172,4 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      where f.times >= case when f.code in ('40001', '40P01', '55P03') then 5 else 1 end
      order by f.since, f.event, f.function limit most
 $$;
+select millrace.door_is('base', 'hook_troubles', 'worker, viewer', 'staff');

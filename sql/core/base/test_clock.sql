@@ -8,6 +8,7 @@ insert into millrace.test_clock default values on conflict do nothing;
 
 create or replace function millrace.now() returns timestamptz
 language sql volatile security definer set search_path = pg_catalog, pg_temp as 'select clock_timestamp() + (select shift from millrace.test_clock)';
+select millrace.door_is('base', 'now', 'client, worker, viewer, gateway', 'open', 'The database''s time.');
 
 create or replace function millrace.test_clock_advance(by interval) returns timestamptz
 language plpgsql as $$
@@ -15,3 +16,4 @@ begin
     update millrace.test_clock set shift = shift + by;
     return millrace.now();
 end $$;
+select millrace.door_is('base', 'test_clock_advance', 'admin', 'staff');

@@ -46,6 +46,7 @@ begin
     )
     select a.at, a.event, a.subject, a.version, a.by, left(a.detail, 500) from all_of_them a order by a.at desc, a.event, a.subject limit most;
 end $$;
+select millrace.door_is('operating', 'fleet_events', 'admin, viewer', 'staff');
 
 -- The versions of the workers that samples know, the newest first: of the living ones and the last 10,000 that ended within 15 days.
 create or replace function millrace.versions_seen(most int default 20)
@@ -58,6 +59,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      where left(p.version, 128) in (select k.detail from millrace.sample_key k where k.what = 6 or k.what = 2)
      group by p.version order by min(p.started_at) desc limit most
 $$;
+select millrace.door_is('operating', 'versions_seen', 'admin, viewer', 'staff');
 
 -- Two versions of the workers by kind, from the samples of the last 14 days: runs that ended, shares of failures and retries, and how long runs took, for each.
 -- Kinds that only one of them ran have nulls on the other side.
@@ -104,3 +106,4 @@ begin
       left join sides a on a.kind = k.kind and a.version = after
      order by k.kind;
 end $$;
+select millrace.door_is('operating', 'versions_compare', 'admin, viewer', 'staff');

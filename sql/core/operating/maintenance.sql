@@ -174,3 +174,4 @@ begin
     -- The feed comes last: while it numbers, nobody else does.
     perform millrace.hooks_call('expire');
 end $$;
+select millrace.door_is('operating', 'maintain', 'worker', 'staff');

@@ -209,6 +209,7 @@ begin
            case when e ->> 4 is not null then greatest(0, extract(epoch from t) - (e ->> 4)::numeric)::float8 end, extract(epoch from t - counted.at)::float8
       from jsonb_array_elements(counted.value -> 'jobs') e;
 end $$;
+select millrace.door_is('operating', 'measures', 'worker, viewer', 'staff');
 
 -- Everything else, as it was counted with them: a name, the values of its labels, and a number.
 create or replace function millrace.measures_fleet(every interval default '10 s')
@@ -223,3 +224,4 @@ begin
     select e ->> 0, case when jsonb_typeof(e -> 1) = 'array' then array(select jsonb_array_elements_text(e -> 1)) end, (e ->> 2)::float8, extract(epoch from t - counted.at)::float8
       from jsonb_array_elements(counted.value -> 'fleet') e;
 end $$;
+select millrace.door_is('operating', 'measures_fleet', 'worker, viewer', 'staff');

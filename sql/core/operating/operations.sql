@@ -54,6 +54,7 @@ begin
     perform pg_notify('millrace', 'operations');
     return new_id;
 end $$;
+select millrace.door_is('operating', 'operation_start', 'admin, operator', 'staff', audited => true);
 
 -- Locked, so that nobody takes a step meanwhile.
 create or replace function millrace.operation_must_exist(the_id bigint) returns millrace.operation
@@ -80,6 +81,7 @@ begin
     perform millrace.audited('operation.pause', one.id::text, null, caller => operation_pause.caller);
     return true;
 end $$;
+select millrace.door_is('operating', 'operation_pause', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.operation_resume(id bigint, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -95,6 +97,7 @@ begin
     perform pg_notify('millrace', 'operations');
     return true;
 end $$;
+select millrace.door_is('operating', 'operation_resume', 'admin, operator', 'staff', audited => true);
 
 -- Ends it where it is. What it has done stays done, and can be undone.
 create or replace function millrace.operation_stop(id bigint, caller millrace.caller_name default current_user) returns boolean
@@ -111,6 +114,7 @@ begin
     perform millrace.audited('operation.stop', one.id::text, jsonb_build_object('done', one.done), caller => operation_stop.caller);
     return true;
 end $$;
+select millrace.door_is('operating', 'operation_stop', 'admin, operator', 'staff', audited => true);
 
 -- Takes it back, while it runs or within ten minutes of its end.
 create or replace function millrace.operation_undo(id bigint, caller millrace.caller_name default current_user) returns boolean
@@ -134,11 +138,13 @@ begin
     perform pg_notify('millrace', 'operations');
     return true;
 end $$;
+select millrace.door_is('operating', 'operation_undo', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.operation(id bigint, caller millrace.caller_name default current_user) returns setof millrace.operations
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select o.* from millrace.operations o where o.id = operation.id
 $$;
+select millrace.door_is('operating', 'operation', 'admin, viewer', 'staff');
 
 -- Newest first, below the id `after`.
 create or replace function millrace.operation_list(after bigint default null, page int default 50, caller millrace.caller_name default current_user)
@@ -150,6 +156,7 @@ begin
     end if;
     return query select o.* from millrace.operations o where o.id < coalesce(after, 9223372036854775807) order by o.id desc limit page;
 end $$;
+select millrace.door_is('operating', 'operation_list', 'admin, viewer', 'staff');
 
 -- What became of each job, the largest number first, below the job `after`. Forgotten a day after the end.
 create or replace function millrace.operation_items(
@@ -183,6 +190,7 @@ begin
           order by x.job desc limit page)) i
      order by i.job desc;
 end $$;
+select millrace.door_is('operating', 'operation_items', 'admin, viewer', 'staff');
 
 -- Takes the next step of this operation, or of any that is due: up to `most` jobs, and no more than a second's worth of its pace. Returns
 -- which it was, its state, how many jobs it came to, and after how many seconds the next step is due. No operation: none is open, or all
@@ -234,6 +242,7 @@ begin
      where o.id = op.id returning o.id, o.state, extract(epoch from o.next_at - millrace.now()) into operation, state, wait;
     wait := case when state in ('running', 'undoing') then greatest(wait, 0) end;
 end $$;
+select millrace.door_is('operating', 'operation_step', 'worker, operator', 'staff');
 
 -- The next chunk: looks for jobs, acts on them, and notes how far it has come. Returns how many jobs that were.
 create or replace function millrace.operation_forward(op millrace.operation, wanted int) returns int

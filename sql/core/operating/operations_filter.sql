@@ -202,3 +202,4 @@ begin
          cross join lateral millrace.job(f.id) j);
     return next;
 end $$;
+select millrace.door_is('operating', 'operation_preview', 'admin, viewer', 'staff');

@@ -34,12 +34,14 @@ begin
     perform millrace.audited('queue.retention', retention_set.queue, jsonb_build_object('class', class, 'state', state), caller => retention_set.caller);
     return true;
 end $$;
+select millrace.door_is('operating', 'retention_set', 'admin', 'staff', audited => true);
 
 create or replace function millrace.retentions() returns table (queue text, succeeded text, cancelled text, dead text)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select q.name, n[q.retention + 1], n[coalesce(q.retention_cancelled, q.retention) + 1], n[coalesce(q.retention_dead, q.retention) + 1]
       from millrace.queue q cross join millrace.retention_names() n where q.main is null
 $$;
+select millrace.door_is('operating', 'retentions', 'worker, viewer', 'staff');
 
 -- The queues, with all their lines, whose jobs of one outcome stay in another class than this one: longer, or else shorter.
 create or replace function millrace.staying(the_outcome int, the_class int, longer boolean) returns table (queue int, class int)

@@ -19,3 +19,4 @@ begin
         end;
     end loop;
 end $$;
+select millrace.door_is('operating', 'room_lanes', 'worker, viewer', 'staff');

@@ -122,6 +122,7 @@ begin
       from things g left join seen s on s.queue = g.queue and s.at = g.at
      order by g.at, g.queue;
 end $$;
+select millrace.door_is('operating', 'samples_queue', 'admin, viewer', 'staff');
 
 -- Kinds: null for all together, * for each; by version of the worker where version is given, or * for each. p50_s, p95_s: from buckets that grow by
 -- the root of two, so right to a fifth; of at least a minute, and of ten minutes before the last day; null where the workers did not say.
@@ -169,6 +170,7 @@ begin
       from seen s left join took t on t.at = s.at / took_step * took_step and t.kind is not distinct from s.kind and t.version is not distinct from s.version
      order by s.at, s.kind, s.version;
 end $$;
+select millrace.door_is('operating', 'samples_kind', 'admin, viewer', 'staff');
 
 -- Workers: null for all together, * for each, else the name of one. state: the worst of the step; null for all together.
 create or replace function millrace.samples_worker(since timestamptz, until timestamptz, step interval default null, the_worker text default null)
@@ -202,6 +204,7 @@ begin
       from seen s join millrace.sample_key k on k.id = s.key left join millrace.process p on k.name <> '' and p.session = nullif(k.name, '')::bigint
      where s.n > 0 order by s.at, p.name, p.session;
 end $$;
+select millrace.door_is('operating', 'samples_worker', 'admin, viewer', 'staff');
 
 -- Providers: null for each, else one. state: the worst of the step. calls, failures, throttled: the mean of what the workers saw in the half minute before
 -- each sample. p99_ms: the greatest. A provider that is closed and was not called has no row.
@@ -228,6 +231,7 @@ begin
            (s.ok + s.failed + s.throttled + s.unknown) / s.n, s.failed / s.n, s.throttled / s.n, s.slow / s.n, s.unknown / s.n, s.p50 / s.n / 10, s.p99 / 10
       from seen s join millrace.sample_key k on k.id = s.key where s.n > 0 order by s.at, k.name, k.detail;
 end $$;
+select millrace.door_is('operating', 'samples_provider', 'admin, viewer', 'staff');
 
 -- Storage, sampled once a minute: null for all tables together, * for each (partitions together, small tables as `others`), else one. dead: dead rows, of all
 -- together only those of the hot tables. oldest_transaction_s, oldest_snapshot: how long, and how many transactions, old row versions have been kept.
@@ -254,6 +258,7 @@ begin
            case when is_whole then s.strays end
       from seen s join millrace.sample_key k on k.id = s.key where s.n > 0 order by s.at, k.name;
 end $$;
+select millrace.door_is('operating', 'samples_storage', 'admin, viewer', 'staff');
 
 -- From when to when there are samples, and the one at or before a time: its beginning, and how long it counts for. Null where none is kept.
 create or replace function millrace.sample_at(moment timestamptz, out kept_since timestamptz, out kept_until timestamptz, out at timestamptz, out step_s int)
@@ -273,3 +278,4 @@ begin
      where n.c = 0;
     at := to_timestamp(found_s);
 end $$;
+select millrace.door_is('operating', 'sample_at', 'admin, viewer', 'staff');

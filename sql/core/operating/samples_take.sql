@@ -304,3 +304,4 @@ begin
     perform millrace.sample_fold();
     taken := true;
 end $$;
+select millrace.door_is('operating', 'sample_take', 'worker, operator', 'staff');

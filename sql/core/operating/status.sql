@@ -13,6 +13,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      where y.at > millrace.now() - span
      group by q.name, k.name order by q.name, k.name
 $$;
+select millrace.door_is('operating', 'rates', 'worker, viewer', 'staff');
 
 -- Kinds of waiting jobs that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the table,
 -- which has no index by kind. A kind behind that many other rows is reported once those are gone.
@@ -35,6 +36,7 @@ begin
      where o.kind = any (unknown)
      group by k.name order by 2 desc, 1;
 end $$;
+select millrace.door_is('operating', 'orphans', 'worker, viewer', 'staff');
 
 -- The transactions that keep old row versions alive longest, and whose they are. One that waits between two statements has no snapshot; it keeps
 -- them by its number, if it has written anything.
@@ -46,6 +48,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      where coalesce(a.backend_xmin, a.backend_xid) is not null and a.pid <> pg_backend_pid() and a.xact_start is not null and a.datname = current_database()
      order by greatest(age(a.backend_xmin), age(a.backend_xid)) desc limit 3
 $$;
+select millrace.door_is('operating', 'pins', 'admin, viewer', 'staff');
 
 create or replace function millrace.sizes()
 returns table (name text, bytes bigint, dead bigint)
@@ -55,12 +58,14 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r'
      order by 2 desc
 $$;
+select millrace.door_is('operating', 'sizes', 'admin, viewer', 'staff');
 
 create or replace function millrace.dead_count(span interval default '1 day', cap int default 10000) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     select count(*) from (select from millrace.history h where h.outcome = 3 and h.started > millrace.now() - span - interval '7 days'
                              and h.finished > millrace.now() - span limit cap) d
 $$;
+select millrace.door_is('operating', 'dead_count', 'admin, viewer', 'staff');
 
 -- How far ahead the partitions exist, and whether rows had to go into a default partition.
 create or replace function millrace.partitions(out history_days int, out job_ids bigint, out strays bigint)
@@ -79,6 +84,7 @@ begin
         select from millrace.history_short_default union all select from millrace.history_standard_default
         union all select from millrace.history_long_default limit 10000) s;
 end $$;
+select millrace.door_is('operating', 'partitions', 'admin, viewer', 'staff');
 
 -- The present work of a queue; no row when there is no such queue. Capped like depths, but for one queue and including what is due.
 create or replace function millrace.queue_load(the_queue text, cap int default 10000)
@@ -95,6 +101,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as 
                                   and h.id = u.id and h.session = l.session and h.number = l.number))
       from (select millrace.queue_ids(the_queue) as ids) q where q.ids <> '{}'
 $$;
+select millrace.door_is('operating', 'queue_load', 'admin, viewer', 'staff');
 
 -- How much work a drain of these kinds still has: jobs that are ready, held, or due by now, and what jobs that wait have yet to be told.
 create or replace function millrace.outstanding(the_kinds text[] default null) returns bigint
@@ -107,6 +114,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
          + exists (select from millrace.signal s where s.state = 0)::int + exists (select from millrace.wait w where w.look_at is not null)::int
          + exists (select from millrace.ending)::int + exists (select from millrace.blocked b where b.fresh)::int
 $$;
+select millrace.door_is('operating', 'outstanding', 'worker, viewer', 'staff');
 
 -- Jobs that wait for the holder of their unique key, or for other jobs of their flow.
 create or replace function millrace.blocked_count(cap int default 10000) returns bigint
@@ -114,6 +122,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
     select least((select count(*) from (select from millrace.unique_lock u where u.next is not null limit cap) b)
                + (select count(*) from (select from millrace.blocked limit cap) b), cap::bigint)
 $$;
+select millrace.door_is('operating', 'blocked_count', 'worker, viewer', 'staff');
 
 -- What each room says of itself, for status and doctor. One that fails is named among the troubles of hooks.
 create or replace function millrace.room_states() returns table (room text, state jsonb)

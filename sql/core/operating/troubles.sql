@@ -29,6 +29,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
       from millrace.retries(cap) r join millrace.queue q on q.id = r.queue join millrace.kind k on k.id = r.kind
      group by q.name, k.name order by 3 desc, 1, 2
 $$;
+select millrace.door_is('operating', 'retrying', 'worker, viewer', 'staff');
 
 -- The error that most of the jobs of a kind have now: of a hundred that wait for another attempt, else of the last thousand failed runs of the hour.
 create or replace function millrace.top_error(the_queue text, the_kind text) returns text
@@ -137,6 +138,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('operating', 'troubles', 'worker, viewer', 'staff');
 
 -- Rooms where something waits, and how many living workers serve them. unsure: workers of an earlier version, which do not say what they
 -- serve. Rooms that are kinds of jobs are recognised by these kinds; a kind that any worker knows is not counted: waiting is null then.
@@ -181,6 +183,7 @@ begin
         end;
     end loop;
 end $$;
+select millrace.door_is('operating', 'rooms', 'worker, viewer', 'staff');
 
 -- Runs and jobs that take a worker's slots or its life, the gravest first; kinds are read up to a bound.
 --   crashes    a worker ended while it held this job, and it waits; or two or more did, and it runs again.
@@ -228,3 +231,4 @@ begin
       left join millrace.session s on s.id = f.session
      order by f.rank, f.crashes desc nulls last, f.at, f.job limit most;
 end $$;
+select millrace.door_is('operating', 'run_troubles', 'worker, viewer', 'staff');

@@ -134,3 +134,4 @@ begin
     return millrace.why_put('empty', format('nothing waits in %s', why_queue.name), null, jsonb_build_object('queue', why_queue.name), null,
         array[format('nothing waits in %s', why_queue.name), 'to do: nothing']);
 end $$;
+select millrace.door_is('operating', 'why_queue', 'worker, viewer', 'staff');

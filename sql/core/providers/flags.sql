@@ -43,6 +43,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select coalesce((select flag_on.key = any (f.always) or millrace.murmur(f.name || ':' || flag_on.key) % 100 < f.percent
                        from millrace.flag f where f.name = flag_on.name), false)
 $$;
+select millrace.door_is('providers', 'flag_on', 'client, worker', 'open', 'Whether a flag is on for a key.');
 
 create or replace function millrace.flag_set(name text, percent int, always text[] default '{}', reason text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -70,9 +71,11 @@ begin
     perform millrace.audited('flag.set', flag_set.name, jsonb_build_object('percent', flag_set.percent, 'always', cardinality(flag_set.always), 'reason', flag_set.reason), caller => flag_set.caller);
     return true;
 end $$;
+select millrace.door_is('providers', 'flag_set', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.flag_list()
 returns table (name text, percent int, always text[], reason text, changed_by text, changed_at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select f.name, f.percent, f.always, f.reason, f.changed_by, f.changed_at from millrace.flag f order by f.name
 $$;
+select millrace.door_is('providers', 'flag_list', 'worker, viewer, gateway', 'staff');

@@ -189,6 +189,7 @@ begin
             or (since is null and c.state <> 'closed')
             or c.changed_at >= since - interval '10 s';
 end $$;
+select millrace.door_is('providers', 'provider_flush', 'worker, gateway', 'staff');
 
 create or replace function millrace.provider_until(settings jsonb, streak int, hold_s float8) returns timestamptz
 language sql volatile set search_path = pg_catalog, pg_temp as $$
@@ -212,6 +213,7 @@ begin
      where c.state = 'closed' and c.changed_at < t - interval '30 days'
        and not exists (select from millrace.provider_seen s where s.provider = c.provider and s.class = c.class);
 end $$;
+select millrace.door_is('providers', 'provider_tidy', 'worker, gateway', 'staff');
 
 create or replace function millrace.provider_force(
     provider text, state text, reason text, hold interval default '1 hour', class text default '*', caller millrace.caller_name default current_user
@@ -259,6 +261,7 @@ begin
     end if;
     return changed;
 end $$;
+select millrace.door_is('providers', 'provider_force', 'admin, operator', 'staff', audited => true);
 
 -- Four buckets an octave from a microsecond on, as workers count them; the middle of the bucket, in milliseconds.
 create or replace function millrace.latency_quantile(counts int[], share float8) returns float8
@@ -270,6 +273,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
      order by b
      limit 1
 $$;
+select millrace.door_is('providers', 'latency_quantile', 'worker, viewer', 'staff');
 
 create or replace view millrace.providers as
 select c.provider, c.class, c.state, c.generation, c.reason, c.forced_by, c.until,
@@ -287,9 +291,11 @@ select c.provider, c.class, c.state, c.generation, c.reason, c.forced_by, c.unti
                       group by n.bucket order by n.bucket) as latencies
           from millrace.provider_seen s
          where s.provider = c.provider and s.class = c.class and s.seen_at > millrace.now() - interval '30 s') s on true;
+select millrace.view_is('providers', 'providers', 'worker, viewer');
 
 create or replace view millrace.provider_events as
 select v.at, v.provider, v.class, v.from_state, v.to_state, v.generation, v.by, v.reason from millrace.provider_event v;
+select millrace.view_is('providers', 'provider_events', 'worker, viewer');
 
 -- Each worker's report about a provider.
 create or replace function millrace.provider_workers(the_provider text)
@@ -298,6 +304,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select s.name, s.class, s.ok, s.failed, s.throttled, s.slow, s.unknown, s.vote, s.seen_at
       from millrace.provider_seen s where s.provider = the_provider and s.seen_at > millrace.now() - interval '1 minute' order by s.class, s.name, s.member
 $$;
+select millrace.door_is('providers', 'provider_workers', 'worker, viewer', 'staff');
 
 -- The classes of errors: how serious, whether to retry, the app's error, and the sentence for its user. The program has the same table.
 create or replace view millrace.error_classes as
@@ -324,6 +331,7 @@ returns table (error_class text, severity text, retry text, authentication_error
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select * from millrace.error_classes
 $$;
+select millrace.door_is('providers', 'error_map', 'worker, gateway', 'staff');
 
 -- A provider that is called no more.
 create or replace function millrace.provider_forget(the_provider text) returns void

@@ -145,6 +145,7 @@ begin
     end loop;
     return looked;
 end $$;
+select millrace.door_is('queue', 'approvals_remind', 'worker', 'staff');
 
 -- Gives a person a link of their own to a question; returns what stands in it beside the question's id. The program signs it.
 create or replace function millrace.approval_link(id uuid, person text, caller millrace.caller_name default current_user) returns uuid
@@ -172,6 +173,7 @@ begin
     end if;
     return (select p.ref from millrace.approval_person p where p.approval = a.id and p.person = approval_link.person);
 end $$;
+select millrace.door_is('queue', 'approval_link', 'worker, operator', 'staff', audited => true);
 
 -- What the page behind a link shows; null: nobody was given this link. Times are in the reader's zone; what the kind's rules hide is redacted.
 create or replace function millrace.approval_page(the_approval uuid, the_ref uuid) returns jsonb
@@ -189,6 +191,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                            from (select millrace.hooks_ask('reader', jsonb_build_object('person', p.person)) as reader) r) z
      where p.ref = the_ref and p.approval = the_approval
 $$;
+select millrace.door_is('queue', 'approval_page', 'worker', 'staff');
 
 -- The answer of the person whom a link names.
 create or replace function millrace.approval_answer_by_link(the_approval uuid, the_ref uuid, approved boolean, comment text default null, caller millrace.caller_name default current_user)
@@ -209,6 +212,7 @@ begin
     end if;
     return millrace.approval_answer(approval_answer_by_link.the_approval, approval_answer_by_link.approved, who, approval_answer_by_link.comment, caller => approval_answer_by_link.caller);
 end $$;
+select millrace.door_is('queue', 'approval_answer_by_link', 'worker', 'staff');
 
 -- The links of a person who is erased open nothing, and it is asked nothing more.
 create or replace function millrace.approvals_erase_person(person text) returns bigint

@@ -75,6 +75,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('queue', 'approval_answer', 'worker, operator', 'staff', audited => true);
 
 -- open; answered; late: the time for an answer is over; over: the job has ended.
 create or replace function millrace.approval_state(a millrace.approval) returns text
@@ -111,6 +112,7 @@ begin
        and (millrace.is_operator(approval_list.caller) or millrace.may_see(a.owner, a.tenant, approval_list.caller))
      order by case when approval_list.only_open then a.asked_at end, a.asked_at desc, a.id limit approval_list.page;
 end $$;
+select millrace.door_is('queue', 'approval_list', 'worker, operator', 'staff');
 
 -- One as the console shows it: what the kind's rules hide is redacted, and there are no addresses.
 create or replace function millrace.approval_row(a millrace.approval) returns jsonb
@@ -138,8 +140,10 @@ begin
      where (a.answered_at is null and millrace.approval_waits(a)) = approvals_shown.only_open
      order by case when approvals_shown.only_open then a.asked_at end, a.asked_at desc, a.id limit approvals_shown.page;
 end $$;
+select millrace.door_is('queue', 'approvals_shown', 'admin, viewer', 'staff');
 
 create or replace function millrace.approval_shown(id uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.approval_row(a) from millrace.approval a where a.id = approval_shown.id
 $$;
+select millrace.door_is('queue', 'approval_shown', 'admin, viewer', 'staff');

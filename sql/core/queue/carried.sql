@@ -62,3 +62,4 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('queue', 'jobs_read', 'worker', 'staff');

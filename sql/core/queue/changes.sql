@@ -45,6 +45,7 @@ begin
     end if;
     return recorded = 'true';
 end $$;
+select millrace.door_is('queue', 'changed', 'worker', 'staff');
 
 -- The changes that builds ask for, the newest first: which builds do, and how many of the jobs that have not succeeded or been cancelled go the
 -- old way, counted up to 1,000 for each.
@@ -67,3 +68,4 @@ begin
                        and not exists (select from millrace.history h where h.id = o.job and h.outcome in (1, 2)) limit 1000) x)
       from millrace.build_change c group by c.kind, c.name order by min(c.at) desc, c.kind, c.name limit 500;
 end $$;
+select millrace.door_is('queue', 'changes', 'admin, viewer', 'staff');

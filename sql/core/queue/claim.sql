@@ -17,6 +17,7 @@ begin
         select young::text from generate_series(pg_snapshot_xmax(now)::text::bigint, own - 1) young);
     writers := array_remove(writers, own::text);
 end $$;
+select millrace.door_is('queue', 'horizon', 'worker', 'staff');
 
 -- Two claims on one lane skip each other's jobs one by one, a microsecond each, and disturb each other at both ends of its index. So a
 -- worker that has enough to do for now waits until the other claim has committed, and continues at that moment; it waits no longer than
@@ -156,6 +157,7 @@ begin
         select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
          where i.id = g.job and i.id between (select s.lo from span s) and (select s.hi from span s) offset 0) j;
 end $$;
+select millrace.door_is('queue', 'claim', 'worker', 'staff');
 
 -- What `claim` does for many jobs, once it has decided that it may. It reads their rows together and joins them to the places in a hash: by
 -- the range from the first id to the last where at least half of it is theirs, else by all the ids at once. For few jobs `claim` looks each
@@ -294,6 +296,7 @@ begin
         end if;
     end if;
 end $$;
+select millrace.door_is('queue', 'claim_one', 'worker', 'staff');
 
 -- The lanes with jobs that a worker of these kinds could run, and from which place on. It is the safeguard behind the floors, for rows that
 -- committed late, that were locked by a claim that rolled back, or that wait in an unknown lane. A loose walk from lane to lane.
@@ -327,6 +330,7 @@ begin
         end if;
     end loop;
 end $$;
+select millrace.door_is('queue', 'lanes', 'worker', 'staff');
 
 -- The same of given lanes, each above a place below which the worker knows it to be empty for good.
 create or replace function millrace.lanes_above(the_kinds int[], the_queues int[], the_lanes int[], bottoms bigint[])
@@ -348,6 +352,7 @@ begin
         select r.seq from millrace.ready r
          where r.queue = p.queue and r.lane = p.lane and r.seq >= lowest.seq and r.kind = any (the_kinds) order by r.seq desc limit 1) highest;
 end $$;
+select millrace.door_is('queue', 'lanes_above', 'worker', 'staff');
 
 -- The same for every lane of the given queues (or of all), but only between two places: a part of what lies below the floors.
 create or replace function millrace.lanes_between(the_kinds int[], the_queues int[], above bigint, upto bigint)
@@ -371,6 +376,7 @@ begin
          where r.queue = q.id and r.lane = code and r.seq >= lowest.seq and r.seq <= upto and r.kind = any (the_kinds) order by r.seq desc limit 1) highest
      where the_queues is null or q.id = any (the_queues);
 end $$;
+select millrace.door_is('queue', 'lanes_between', 'worker', 'staff');
 
 -- Moves due jobs to their places in line, in order of time. The floor avoids a walk over what was promoted before; without a floor (null)
 -- everything due is looked at. Returns how many it moved, how far it came, when the next is due, and in which lanes the moved jobs wait
@@ -409,6 +415,7 @@ begin
     end loop;
     select d.due into next_due from millrace.timer d where d.due > coalesce(upto, floor, '-infinity') order by d.due limit 1;
 end $$;
+select millrace.door_is('queue', 'promote', 'worker', 'staff');
 
 -- Whether any timer is due between two times: a part of what lies below the floor, without moving the floor.
 create or replace function millrace.is_due_between(above timestamptz, upto timestamptz) returns boolean
@@ -420,3 +427,4 @@ set plan_cache_mode = force_generic_plan as $$
 begin
     return exists (select from millrace.timer d where d.due > coalesce(above, '-infinity') and d.due <= upto);
 end $$;
+select millrace.door_is('queue', 'is_due_between', 'worker', 'staff');

@@ -414,3 +414,4 @@ begin
           from unnest(held_back) h(queue);
     end if;
 end $$;
+select millrace.door_is('queue', 'claim_limited', 'worker', 'staff');

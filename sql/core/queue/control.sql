@@ -20,6 +20,8 @@ begin
     perform millrace.audited('job.cancel', cancel.id::text, null, caller => cancel.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'cancel', 'client, worker, operator', 'tenant job', 'Cancels a job of the caller''s.',
+    audited => true);
 
 create or replace function millrace.cancel_now(the_job bigint) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$
@@ -90,6 +92,7 @@ begin
     end loop;
     return heeded;
 end $$;
+select millrace.door_is('queue', 'heed_cancels', 'worker', 'staff');
 
 -- Runs a job again: a scheduled one now, a dead or cancelled one from its first attempt (its errors and its steps stay).
 create or replace function millrace.retry(id bigint, caller millrace.caller_name default current_user) returns boolean
@@ -102,6 +105,7 @@ begin
     perform millrace.audited('job.retry', retry.id::text, null, caller => retry.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'retry', 'worker, operator', 'staff', audited => true);
 
 create or replace function millrace.retry_check(the_job bigint, caller name) returns void
 language plpgsql stable as $$
@@ -149,6 +153,7 @@ begin
     perform millrace.audited('job.reschedule', reschedule.id::text, jsonb_build_object('run_at', reschedule.run_at), caller => reschedule.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'reschedule', 'worker, operator', 'staff', audited => true);
 
 -- A job that waits for a signal or an answer has no time that could be moved; nor has an undo before its job has ended.
 create or replace function millrace.reschedule_check(the_job bigint) returns void
@@ -219,6 +224,7 @@ begin
     perform millrace.audited('job.delete', the_job::text, null, caller => job_delete.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'job_delete', 'admin', 'staff', audited => true);
 
 create or replace function millrace.pause(queue text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -232,6 +238,7 @@ begin
     perform millrace.fleet_note('queue paused', pause.queue, by => pause.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'pause', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.resume(queue text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -251,3 +258,4 @@ begin
     perform millrace.audited('queue.resume', resume.queue, null, caller => resume.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'resume', 'admin, operator', 'staff', audited => true);

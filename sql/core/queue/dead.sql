@@ -31,6 +31,7 @@ begin
     select h.id from millrace.dead_runs(the_queue, the_kind, the_tag, the_error, since, until, after) h
      order by h.id desc limit page;
 end $$;
+select millrace.door_is('queue', 'dead_ids', 'admin, operator', 'staff');
 
 -- How many jobs died of which error, the most frequent first; looks at `cap` jobs at most, null looks at all. An error is its first line,
 -- with # for every number, because the same trouble rarely has the same numbers. dropped: jobs whose arguments are no longer kept, which
@@ -51,3 +52,4 @@ begin
       join millrace.kind k on k.id = s.kind
      group by k.name, s.error order by 3 desc, 1, 2;
 end $$;
+select millrace.door_is('queue', 'dead_summary', 'admin, operator', 'staff');

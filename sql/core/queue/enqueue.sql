@@ -47,6 +47,8 @@ begin
     end if;
     return new_id;
 end $$;
+select millrace.door_is('queue', 'enqueue_as', 'client, worker', 'granted kind',
+    'Adds a job; the form behind enqueue.', for_apps => false);
 
 -- For enqueue_as: jobs that cannot take the short way. It notes the route, so that the next job of this kind can.
 create or replace function millrace.enqueue_fully(
@@ -81,6 +83,8 @@ return millrace.enqueue_as(kind, args, queue, priority, run_at, unique_key, on_c
               and on_conflict in ('skip', 'replace', 'error') and coalesce(priority, 4) between 0 and 9 and coalesce(max_attempts, 1) between 1 and 1000
               and coalesce(tags = '{}', true) and coalesce(metadata = '{}', true) and coalesce(options = '{}', true)
          then coalesce(priority, 4) * 4 + 1 end, current_user);
+select millrace.door_is('queue', 'enqueue', 'client, worker', 'granted kind', 'Adds a job.',
+    words => '{"on_conflict": ["skip", "replace", "error"]}');
 
 -- One job: checks it, writes it, gives it its place, and notifies. created is false when a unique key's holder is returned.
 create or replace function millrace.enqueue_one(
@@ -345,6 +349,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('queue', 'enqueue_many', 'client, worker', 'granted kind', 'Adds many jobs.');
 
 -- Plans are kept for all that is called here: of a partitioned table the planner likes to make another for each job, which costs more than it runs.
 -- numbers: what to call each job in an error, when not its place. Those that need no more than to be written are written together; the others, and
@@ -403,6 +408,8 @@ begin
         end;
     end loop;
 end $$;
+select millrace.door_is('queue', 'enqueue_numbered', 'client, worker', 'granted kind',
+    'Adds many jobs, and says which are new.');
 
 -- Writes those of the jobs that hold no unique key, wait for no other job and have no end, of kinds and lines that are known: what enqueue_one
 -- does for each, in one statement for all, in their order. Answers with their ids, null for every other. For trusted callers.
@@ -503,6 +510,8 @@ begin
     end loop;
     return total;
 end $$;
+select millrace.door_is('queue', 'enqueue_copied', 'client, worker', 'granted',
+    'Adds the jobs that were copied into the table of this transaction.');
 
 create or replace function millrace.enqueue_object(one jsonb, out id bigint, out created boolean, caller name)
 language plpgsql volatile as $$
@@ -587,3 +596,4 @@ begin
     end if;
     return next;
 end $$;
+select millrace.door_is('queue', 'enqueue_bulk', 'worker', 'staff');

@@ -188,6 +188,7 @@ begin
        and (after is null or (g.rank, g.id) < (select x.rank, x.id from ranked x where x.id = after))
      order by g.rank desc, g.id desc limit page;
 end $$;
+select millrace.door_is('queue', 'failure_groups', 'admin, viewer', 'staff');
 
 create or replace function millrace.failure_group(the_group bigint)
 returns table (id bigint, kind text, class text, gist text, first_at timestamptz, last_at timestamptz, first_version text, last_version text,
@@ -202,6 +203,7 @@ begin
            g.examples, g.class = 'other'
       from millrace.failure_group g join millrace.kind k on k.id = g.kind where g.id = the_group;
 end $$;
+select millrace.door_is('queue', 'failure_group', 'admin, viewer', 'staff');
 
 -- The dead and retrying jobs of a group, newest first. It looks at `most` jobs at most and says where to go on, like jobs_find; a group
 -- knows its smallest and largest job, so that only those between them are looked at.
@@ -262,6 +264,7 @@ begin
         exit when looked >= most;
     end loop;
 end $$;
+select millrace.door_is('queue', 'failure_group_jobs', 'admin, viewer', 'staff');
 
 -- An error without what differs from run to run: its first line, with # for every number.
 create or replace function millrace.error_gist(error text) returns text

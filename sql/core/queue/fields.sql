@@ -131,6 +131,7 @@ begin
      where k.id = kind_id;
     return millrace.kind_fields_apply(kind_id) or old is distinct from kind_fields_set.fields or (kind_fields_set.fields is null and fallback is not null);
 end $$;
+select millrace.door_is('queue', 'kind_fields_set', 'admin, operator', 'staff');
 
 -- All kinds, with what can be searched and what is hidden. filling: fields whose older jobs are still being indexed.
 create or replace function millrace.kind_list()
@@ -144,6 +145,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
            coalesce(k.redactions_set, '{}')
       from millrace.kind k left join millrace.queue q on q.id = k.queue where k.line = '' order by k.name
 $$;
+select millrace.door_is('queue', 'kind_list', 'admin, viewer', 'staff');
 
 -- A page of the jobs of a kind whose field has this value, newest first. complete: false while older jobs are still being indexed. What
 -- the index says is compared with the arguments, because they may have been replaced meanwhile, and because the index has the first 200
@@ -195,6 +197,7 @@ begin
     next := case when cardinality(raw) = page then raw[page] end;
     complete := it.filled;
 end $$;
+select millrace.door_is('queue', 'jobs_by_field', 'admin, viewer', 'staff');
 
 -- The transactions that have read a kind or a route and are still open. One that reads them later sees the fields.
 create or replace function millrace.kind_readers() returns text[]

@@ -140,6 +140,7 @@ begin
     end if;
     return alive;
 end $$;
+select millrace.door_is('queue', 'finish', 'worker', 'staff');
 
 -- After a flush whose answer was lost: which of its jobs are recorded already.
 create or replace function millrace.recorded(the_session bigint, ids bigint[], numbers bigint[]) returns bigint[]
@@ -158,6 +159,7 @@ begin
             select from millrace.history h
              where h.class = (f.number & 3)::smallint and h.id = f.id and h.session = the_session and h.number = f.number limit 1) h);
 end $$;
+select millrace.door_is('queue', 'recorded', 'worker', 'staff');
 
 -- Ends a run inside the caller's own transaction, so that its writes and the job's end are one. The token is the run's (in Swift
 -- context.token); the handler then answers `.recorded`. False: the lease is lost, and the transaction should be rolled back. The
@@ -207,3 +209,4 @@ begin
     perform millrace.flows_note(array[the_id], array[1::smallint], the_session, array[the_number]);
     return true;
 end $$;
+select millrace.door_is('queue', 'complete', 'worker', 'staff');

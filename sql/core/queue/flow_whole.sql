@@ -16,6 +16,7 @@ begin
     )
     select k.job from kin k order by k.job limit most;
 end $$;
+select millrace.door_is('queue', 'flow_ids', 'worker, operator', 'staff');
 
 -- Cancels all jobs of a flow that have not ended, the last ones first, so that nothing starts meanwhile. What the cancelled ones have done is
 -- undone: the undos are of the flow too, and are left alone. Returns how many.
@@ -37,6 +38,8 @@ begin
     end if;
     return cancelled;
 end $$;
+select millrace.door_is('queue', 'flow_cancel', 'client, worker, operator', 'tenant job',
+    'Cancels the jobs of a flow.', audited => true);
 
 -- Runs all dead and cancelled jobs of a flow again: those that can run start at once, the others wait for them as before.
 create or replace function millrace.flow_retry(id bigint, caller millrace.caller_name default current_user) returns int
@@ -56,6 +59,7 @@ begin
     end if;
     return retried;
 end $$;
+select millrace.door_is('queue', 'flow_retry', 'worker, operator', 'staff', audited => true);
 
 -- The flow around a job as a tree: each job below the one it waits for that came last. At most `most` below any one.
 create or replace function millrace.flow_tree(id bigint, most int default 20, caller millrace.caller_name default current_user)
@@ -107,6 +111,7 @@ begin
         end if;
     end loop;
 end $$;
+select millrace.door_is('queue', 'flow_tree', 'client, worker, viewer', 'tenant job', 'The jobs of a flow.');
 
 -- The results of the jobs that a job waited for, by number, a page at a time.
 create or replace function millrace.results_before(id bigint, after bigint default 0, page int default 500, caller millrace.caller_name default current_user)
@@ -125,3 +130,4 @@ begin
       left join lateral (select r.value from millrace.result r where r.job = e.pred offset 0) r on true
      order by e.pred;
 end $$;
+select millrace.door_is('queue', 'results_before', 'worker', 'staff');

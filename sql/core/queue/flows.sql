@@ -204,6 +204,7 @@ begin
     end if;
     return next;
 end $$;
+select millrace.door_is('queue', 'spawn', 'worker', 'staff');
 
 -- Looks at these blocked jobs again: those that may start get their place, those that cannot any more are cancelled or wait on.
 -- Each is locked before its edges are read, so that of two who end its last two jobs the second sees both ends.
@@ -373,6 +374,7 @@ begin
         exit when held = 3;
     end loop;
 end $$;
+select millrace.door_is('queue', 'flows_advance', 'worker', 'staff');
 
 -- Tells one end, or looks at it again in a second: null.
 create or replace function millrace.flows_tell_one(the_seq bigint, most int) returns int
@@ -518,6 +520,7 @@ begin
     end;
     return cardinality(fresh);
 end $$;
+select millrace.door_is('queue', 'flows_check', 'worker', 'staff');
 
 -- Looks at these fresh jobs, which the caller has locked. It waits for no open transaction.
 create or replace function millrace.flows_look(fresh bigint[]) returns void

@@ -44,6 +44,7 @@ begin
     perform millrace.retry_check(fork_preview.id, caller => fork_preview.caller);
     return query select c.name, c.taken from millrace.fork_check(fork_preview.id, fork_preview.from_step, fork_preview.live) c order by c.place;
 end $$;
+select millrace.door_is('queue', 'fork_preview', 'worker, operator', 'staff');
 
 -- Makes a job of the same kind, queue, priority, tenant, owner, tags, metadata and options, with the steps that are on record before from_step
 -- (null: all of them). It has the unique key if that is free, waits for no other job, and does not end with the other's time. It undoes none of
@@ -123,6 +124,7 @@ begin
         'args', case when fork.args is not null then 'others' end, 'queue', fork.queue), caller => fork.caller);
     return new_id;
 end $$;
+select millrace.door_is('queue', 'fork', 'worker, operator', 'staff', audited => true);
 
 -- Where a job was forked from, and its own forks, the first twenty.
 create or replace function millrace.forks_of(id bigint, caller millrace.caller_name default current_user) returns jsonb
@@ -134,3 +136,4 @@ begin
         'as', coalesce((select jsonb_agg(jsonb_build_object('job', x.job, 'step', x.step) order by x.job)
                           from (select f.job, f.step from millrace.fork f where f.origin = forks_of.id order by f.job limit 20) x), '[]'));
 end $$;
+select millrace.door_is('queue', 'forks_of', 'worker, viewer', 'staff');

@@ -82,6 +82,7 @@ begin
         exit when looked >= most;
     end loop;
 end $$;
+select millrace.door_is('queue', 'jobs_find', 'admin, viewer', 'staff');
 
 -- The last errors of these jobs, similar errors together. An error is its first line, with # for every number, because the same trouble
 -- rarely has the same numbers. example: one of the jobs. dropped: jobs whose arguments are no longer kept, which cannot run again.
@@ -103,3 +104,4 @@ begin
       join millrace.kind k on k.id = s.kind
      group by k.name, s.error order by 3 desc, 1, 2;
 end $$;
+select millrace.door_is('queue', 'job_errors', 'admin, viewer', 'staff');

@@ -167,6 +167,7 @@ begin
         on conflict do nothing;
     return ids;
 end $$;
+select millrace.door_is('queue', 'register_kinds', 'worker', 'staff');
 
 -- Registers lines of a kind that a worker takes, besides the kind itself. In their order, for the same reason.
 create or replace function millrace.register_lines(the_name text, the_lines text[]) returns int[]
@@ -178,12 +179,14 @@ begin
     end if;
     return array(select millrace.kind_line(the_name, l.line) from (select distinct x as line from unnest(the_lines) x order by 1) l);
 end $$;
+select millrace.door_is('queue', 'register_lines', 'worker', 'staff');
 
 create or replace function millrace.register_queues(the_names text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform millrace.queue_id(name) from unnest(the_names) name order by name;
 end $$;
+select millrace.door_is('queue', 'register_queues', 'worker', 'staff');
 
 -- Every line of every queue, with its queue's state and its tenant's weight.
 create or replace function millrace.queue_list()
@@ -197,3 +200,4 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       left join millrace.limit_rule r on r.scope = 'tenant' and r.name = q.tenant
      order by q.id
 $$;
+select millrace.door_is('queue', 'queue_list', 'worker, viewer', 'staff');

@@ -77,6 +77,7 @@ begin
     end if;
     return found_one;
 end $$;
+select millrace.door_is('queue', 'limit_set', 'admin, operator', 'staff', audited => true);
 
 -- The rule for a key: its own, else that of the longest prefix; no row when there is none. Written so that it is inlined.
 create or replace function millrace.key_rule(the_key text) returns table (concurrency int, spacing float8, burst int)
@@ -281,6 +282,7 @@ begin
       from (select distinct l.queue, l.lane from unnest(queues, lanes) l(queue, lane)) d;
     perform millrace.wake(l.queue, l.lane) from unnest(queues, lanes) l(queue, lane);
 end $$;
+select millrace.door_is('queue', 'gates_open', 'worker', 'staff');
 
 -- Once a second, by one worker at a time, in steps from `after`: adds rows that were committed late, before a base, to the base, and
 -- forgets gates where nothing is held now or was a second ago. Until then the base stays, because a count starts there; without a base it
@@ -332,6 +334,7 @@ begin
     end loop;
     resume := at;
 end $$;
+select millrace.door_is('queue', 'slots_sweep', 'worker', 'staff');
 
 -- Every gate with the slots that its rows count, and the slots that the leases hold. They agree at every moment; if they do not, slots_mend
 -- corrects it.
@@ -355,6 +358,7 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
       from counted c full join held h on h.gate = c.gate
      where coalesce(c.n, 0) <> coalesce(h.n, 0) or coalesce(h.n, 0) > 0
 $$;
+select millrace.door_is('queue', 'slots_audit', 'admin', 'staff');
 
 -- Once a minute, by one worker at a time: gives back slots that no lease holds, and counts slots that a lease holds uncounted. Neither
 -- should ever happen, so each such slot shows a fault. One statement sees both sides at the same moment; commits meanwhile change both
@@ -373,6 +377,7 @@ begin
     )
     select s.gate, s.counted, s.held from stray s;
 end $$;
+select millrace.door_is('queue', 'slots_mend', 'worker', 'staff');
 
 -- The rules and what they hold back now. running is null for a rule for many keys; parked is null for a rule that is not for a key. Parked
 -- jobs are counted by the rule for their key, up to 10,000 altogether, as parked_count counts them.
@@ -398,8 +403,10 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
            r.rate, r.per, r.burst, r.weight, r.changed_at
       from millrace.limit_rule r order by r.scope, r.name
 $$;
+select millrace.door_is('queue', 'limit_list', 'worker, viewer', 'staff');
 
 create or replace function millrace.parked_count(cap int default 10000) returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
     select count(*) from (select from millrace.parked limit cap) c
 $$;
+select millrace.door_is('queue', 'parked_count', 'worker, viewer', 'staff');

@@ -155,6 +155,7 @@ begin
             'Give ready, scheduled, blocked, running, succeeded, cancelled or dead.');
     end case;
 end $$;
+select millrace.door_is('queue', 'job_ids', 'admin, viewer', 'staff');
 
 -- The same page with everything about each job. A job that moves meanwhile is missing.
 create or replace function millrace.job_list(
@@ -165,6 +166,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select j.* from millrace.job_ids(the_state, the_queue, the_kind, the_tag, after, page) i(id)
      cross join lateral millrace.job(i.id) j where j.state = the_state
 $$;
+select millrace.door_is('queue', 'job_list', 'admin, operator', 'staff');
 
 -- Counts the jobs, looking at `cap` at most; null looks at all.
 create or replace function millrace.job_count(
@@ -183,6 +185,7 @@ begin
     end loop;
     return least(total, cap);
 end $$;
+select millrace.door_is('queue', 'job_count', 'admin, viewer', 'staff');
 
 -- The doors' insides for operators, who see every job; a call of many is one row of the audit.
 create or replace function millrace.job_seen_cancel(the_job bigint, named boolean) returns boolean
@@ -241,6 +244,7 @@ begin
         perform millrace.audited('jobs.' || the_deed, null, jsonb_build_object('jobs', cardinality(done), 'ids', done[1:500]), caller => jobs_do.caller);
     end if;
 end $$;
+select millrace.door_is('queue', 'jobs_do', 'admin, operator', 'staff', audited => true);
 
 -- Which of these kinds have jobs that wait, among the first 100,000 of each place: in line, for a time, for a limit.
 create or replace function millrace.kinds_waiting(kinds text[]) returns table (kind text)
@@ -251,3 +255,4 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
             or exists (select from (select t.kind from millrace.timer t limit 100000) t where t.kind = k.id)
             or exists (select from (select p.kind from millrace.parked p limit 100000) p where p.kind = k.id))
 $$;
+select millrace.door_is('queue', 'kinds_waiting', 'worker, viewer', 'staff');

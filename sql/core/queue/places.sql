@@ -146,3 +146,4 @@ begin
     end loop;
     return false;
 end $$;
+select millrace.door_is('queue', 'job_priority', 'admin, operator', 'staff', audited => true);

@@ -64,6 +64,7 @@ begin
     values (run.job, place, publish.key, given, run.session, run.number, case when publish.key is null then publish.call end, run.attempt, millrace.now());
     return place;
 end $$;
+select millrace.door_is('queue', 'publish', 'worker', 'staff');
 
 -- Replaces the one state of the token's job.
 create or replace function millrace.state_put(token text, value jsonb) returns void
@@ -84,6 +85,7 @@ begin
         on conflict (job) do update
        set state = excluded.state, state_attempt = excluded.state_attempt, state_at = excluded.state_at;
 end $$;
+select millrace.door_is('queue', 'state_put', 'worker', 'staff');
 
 -- A page of a job's stream above a number, oldest first. attempt: the run that published the value.
 create or replace function millrace.published(id bigint, after bigint default 0, page int default 500, caller millrace.caller_name default current_user)
@@ -110,6 +112,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('queue', 'published', 'client, worker, operator', 'tenant job',
+    'What a job''s runs have published since a position.');
 
 -- A job's state, and how many values it has published; no row: neither.
 create or replace function millrace.state_value(id bigint, caller millrace.caller_name default current_user)
@@ -121,6 +125,8 @@ begin
     perform millrace.must_see(state_value.id, caller => state_value.caller);
     return query select o.state, o.state_attempt::int, o.state_at, o.last from millrace.output o where o.job = state_value.id;
 end $$;
+select millrace.door_is('queue', 'state_value', 'client, worker, operator', 'tenant job',
+    'The state that a job''s runs last gave, and how many values they have published.');
 
 create or replace function millrace.published_shown(id bigint, after bigint default 0, page int default 500)
 returns table (n bigint, key text, value jsonb, attempt int, at timestamptz)
@@ -131,6 +137,7 @@ begin
     return query
     select p.n, p.key, millrace.redact(the_kind, p.value), p.attempt, p.at from millrace.published(published_shown.id, published_shown.after, published_shown.page) p;
 end $$;
+select millrace.door_is('queue', 'published_shown', 'admin, viewer', 'staff');
 
 create or replace function millrace.state_value_shown(id bigint)
 returns table (value jsonb, attempt int, at timestamptz, published bigint)
@@ -140,6 +147,7 @@ declare
 begin
     return query select millrace.redact(the_kind, s.value), s.attempt, s.at, s.published from millrace.state_value(state_value_shown.id) s;
 end $$;
+select millrace.door_is('queue', 'state_value_shown', 'admin, viewer', 'staff');
 
 -- For a job that does all its steps again: what it gave out is gone. Numbers go on, so that a reader who comes back finds the new values.
 create or replace function millrace.output_forget(the_job bigint) returns void

@@ -18,6 +18,7 @@ begin
         perform millrace.refuse(format('%L is not a kind of name', left(what, 60)), 'what', 'Give queue, kind, provider, flag or schedule.');
     end case;
 end $$;
+select millrace.door_is('queue', 'names_known', 'admin, viewer', 'staff');
 
 -- Waits until every transaction that has looked up a queue has committed, and returns how far the numbers had come. A transaction that
 -- looks the queue up later draws a larger number, because enqueuing reads the queue before it draws. Nobody waits for longer than a second.
@@ -103,3 +104,4 @@ begin
     perform millrace.audited('queue.remove', queue_remove.queue, null, caller => queue_remove.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'queue_remove', 'admin', 'staff', audited => true);

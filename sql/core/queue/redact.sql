@@ -14,6 +14,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select unnest(coalesce((select array(select jsonb_array_elements_text(s.value::jsonb)) from millrace.setting s where s.name = 'redactions'),
         millrace.redactions_usual()))
 $$;
+select millrace.door_is('queue', 'redactions', 'admin, viewer', 'staff');
 
 -- null: the usual list again.
 create or replace function millrace.redactions_set(names text[]) returns boolean
@@ -33,6 +34,7 @@ begin
     end if;
     return old is distinct from array(select millrace.redactions());
 end $$;
+select millrace.door_is('queue', 'redactions_set', 'admin', 'staff');
 
 -- An operator's rules for a kind, besides those that programs declare. null: none, and what programs declared is forgotten until they
 -- start again.
@@ -50,6 +52,7 @@ begin
      where k.id = kind_id;
     return old.own is distinct from nullif(paths, '{}') or (paths is null and old.declared is not null);
 end $$;
+select millrace.door_is('queue', 'kind_redactions_set', 'admin', 'staff');
 
 -- Names are compared in one spelling: accessToken, access-token and ACCESS_TOKEN are access_token.
 create or replace function millrace.redact_word(name text) returns text
@@ -145,6 +148,7 @@ begin
     end if;
     return millrace.redact_walk(args, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
 end $$;
+select millrace.door_is('queue', 'redact', 'admin, operator', 'staff');
 
 -- The single names of the list as an expression for texts.
 create or replace function millrace.redact_names() returns text
@@ -173,6 +177,7 @@ create or replace function millrace.redact_text(said text) returns text
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.redact_said(said, millrace.redact_names())
 $$;
+select millrace.door_is('queue', 'redact_text', 'admin, operator', 'staff');
 
 create or replace function millrace.job_redacted(it millrace.jobs) returns millrace.jobs
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -206,6 +211,7 @@ begin
         return next millrace.job_redacted(one);
     end loop;
 end $$;
+select millrace.door_is('queue', 'job_shown', 'admin, viewer', 'staff');
 
 -- Several of them, in the order of the ids; those that are gone are left out.
 create or replace function millrace.jobs_shown(ids bigint[]) returns setof millrace.jobs
@@ -223,6 +229,7 @@ begin
         end loop;
     end loop;
 end $$;
+select millrace.door_is('queue', 'jobs_shown', 'admin, viewer', 'staff');
 
 create or replace function millrace.logs_shown(id bigint, after bigint default 0)
 returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
@@ -230,6 +237,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     return query select l.n, l.at, l.level, l.attempt, l.token, millrace.redact_text(l.line) from millrace.logs(logs_shown.id, logs_shown.after) l;
 end $$;
+select millrace.door_is('queue', 'logs_shown', 'admin, viewer', 'staff');
 
 create or replace function millrace.steps_shown(id bigint)
 returns table (name text, value jsonb, attempt int, at timestamptz)
@@ -240,3 +248,4 @@ begin
     -- A value that a step of this name has is hidden like one of a field of this name.
     return query select s.name, millrace.redact(the_kind, jsonb_build_object(s.name, s.value)) -> s.name, s.attempt, s.at from millrace.steps(steps_shown.id) s;
 end $$;
+select millrace.door_is('queue', 'steps_shown', 'admin, viewer', 'staff');

@@ -12,3 +12,4 @@ begin
         set pid = excluded.pid, version = excluded.version, schema = excluded.schema, kinds = excluded.kinds, queues = excluded.queues, at = excluded.at;
     delete from millrace.refused_worker r where r.at < t - interval '1 day';
 end $$;
+select millrace.door_is('queue', 'worker_refused', 'worker', 'staff');

@@ -27,6 +27,7 @@ begin
       join millrace.kind k on k.id = j.kind
      order by x.job;
 end $$;
+select millrace.door_is('queue', 'rehearse_ids', 'worker', 'staff');
 
 -- Up to `most` of each: the newest jobs of a kind that have succeeded, that are dead, and that have not begun.
 create or replace function millrace.rehearse_sample(the_kind text, most int default 100) returns setof bigint
@@ -42,6 +43,7 @@ begin
     select distinct x.id from (values ('succeeded'), ('dead'), ('ready'), ('scheduled')) s(state)
      cross join lateral millrace.job_ids(s.state, null, rehearse_sample.the_kind, page => most) x(id);
 end $$;
+select millrace.door_is('queue', 'rehearse_sample', 'worker', 'staff');
 
 -- The jobs that a run made and waited for, in their order; null: they are not all kept any more, or are large.
 create or replace function millrace.rehearse_children(ids bigint[]) returns jsonb
@@ -106,3 +108,4 @@ begin
         exit when size > most;
     end loop;
 end $$;
+select millrace.door_is('queue', 'rehearse_read', 'worker', 'staff');

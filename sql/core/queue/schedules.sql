@@ -25,6 +25,7 @@ begin
     end if;
     return change;
 end $$;
+select millrace.door_is('queue', 'schedule_set', 'worker', 'staff', audited => true);
 
 create or replace function millrace.schedule_put(
     name text, expression text, kind text, args jsonb, zone text, queue text,
@@ -136,6 +137,7 @@ begin
     perform millrace.audited('schedule.remove', schedule_remove.name, null, caller => schedule_remove.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'schedule_remove', 'admin', 'staff', audited => true);
 
 -- The times of a pause are neither missed nor made good: it was wanted.
 create or replace function millrace.schedule_pause(name text, caller millrace.caller_name default current_user) returns boolean
@@ -156,6 +158,7 @@ begin
     perform millrace.audited('schedule.pause', schedule_pause.name, null, caller => schedule_pause.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'schedule_pause', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.schedule_resume(name text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -175,6 +178,7 @@ begin
     perform millrace.audited('schedule.resume', schedule_resume.name, null, caller => schedule_resume.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'schedule_resume', 'admin, operator', 'staff', audited => true);
 
 -- Enqueues a schedule's job. The caller holds the lock of the schedule's row.
 create or replace function millrace.schedule_enqueue(the_id int, the_time timestamptz, by_hand boolean) returns bigint
@@ -215,6 +219,7 @@ begin
     perform millrace.audited('schedule.run', schedule_run.name, jsonb_build_object('job', the_job), caller => schedule_run.caller);
     return the_job;
 end $$;
+select millrace.door_is('queue', 'schedule_run', 'admin, operator', 'staff', audited => true);
 
 -- When the next look is due; null: nothing is planned. A schedule with a problem is looked at again after ten seconds: the next worker may
 -- know its zone, or the full queue may have room again.
@@ -231,6 +236,7 @@ begin
      where s.paused_at is null and s.next_at is not null and (s.problem_at is null or s.problem_at < schedule_wait.now - interval '10 s')
      order by s.next_at limit 1;
 end $$;
+select millrace.door_is('queue', 'schedule_wait', 'worker', 'staff');
 
 -- Those that need a worker: due, or without a next time.
 create or replace function millrace.schedules_due(wanted int default 100)
@@ -247,6 +253,7 @@ begin
      order by s.next_at nulls first
      limit wanted;
 end $$;
+select millrace.door_is('queue', 'schedules_due', 'worker', 'staff');
 
 -- Takes a worker's plan for a schedule: its fires, oldest first, the missed times, and the next time. All of it or nothing; null when the
 -- schedule has changed meanwhile, or when another worker has it. Returns how many jobs were enqueued.
@@ -294,6 +301,7 @@ begin
      where s.id = the_id;
     return enqueued;
 end $$;
+select millrace.door_is('queue', 'schedule_advance', 'worker', 'staff');
 
 -- A worker could not understand it, or the database refused its job. Not before two seconds have passed: a worker that lacks the zone
 -- must not speak for one that has it, and fires at once.
@@ -305,12 +313,14 @@ begin
        and coalesce(s.next_at, s.planned_from) < millrace.now() - interval '2 s';
     return found;
 end $$;
+select millrace.door_is('queue', 'schedule_problem', 'worker', 'staff');
 
 create or replace view millrace.schedules as
 select s.name, s.kind, s.expression, s.zone, s.queue, s.priority::int as priority, s.tenant, s.args, s.catch_up, s.catch_up_limit, s.overlap, s.jitter,
        s.paused_at, s.anchor, s.next_at, s.last_fire_at, s.last_job, s.fired, s.skipped, s.missed, s.last_missed_at, s.problem, s.problem_at,
        s.created_at, s.changed_at
   from millrace.schedule s;
+select millrace.view_is('queue', 'schedules', 'worker, operator');
 
 -- The results of a schedule's times, newest first.
 create or replace function millrace.schedule_fires(name text, page int default 20)
@@ -321,6 +331,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      where s.name = schedule_fires.name
      order by f.fire_at desc limit least(page, 10000)
 $$;
+select millrace.door_is('queue', 'schedule_fires', 'admin, viewer', 'staff');
 
 -- Fires are kept for 14 days, and of each schedule 10,000 at most.
 create or replace function millrace.schedule_trim() returns bigint

@@ -38,6 +38,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('queue', 'sealed_keys', 'admin, viewer', 'staff');
 
 -- A page of the jobs that are encrypted with another key than this one, in order of key and id, after the last of the page before.
 create or replace function millrace.sealed_page(
@@ -58,6 +59,7 @@ begin
       join millrace.kind k on k.id = f.kind
      order by f.key, f.id;
 end $$;
+select millrace.door_is('queue', 'sealed_page', 'admin', 'staff');
 
 -- Replaces arguments with newly encrypted ones. A job is left alone if its arguments have changed meanwhile, if it is gone, or if an open
 -- transaction holds it. Returns the ids that were changed.
@@ -86,3 +88,4 @@ begin
     end if;
     return done;
 end $$;
+select millrace.door_is('queue', 'reseal', 'admin', 'staff', audited => true);

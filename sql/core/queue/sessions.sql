@@ -17,6 +17,7 @@ begin
     insert into millrace.process (session, name, host, pid, version, started_at)
     values (the_id, the_name, the_host, the_pid, the_version, t);
 end $$;
+select millrace.door_is('queue', 'session_open', 'worker', 'staff');
 
 -- True while the session exists; false when its jobs were rescued: every lease is lost then.
 -- the_failures: what has failed since the last beat, similar errors together: objects with queue, kind, error (one of them; null: of several
@@ -50,6 +51,7 @@ begin
     end if;
     return stands;
 end $$;
+select millrace.door_is('queue', 'beat', 'worker', 'staff');
 
 -- What a watcher compares with its last look: each other session's beat, and whether its session lock is free. The lock is tried in shared
 -- mode, so that two watchers do not take each other for the worker.
@@ -63,6 +65,7 @@ begin
      where s.id <> the_session
      order by s.id;
 end $$;
+select millrace.door_is('queue', 'watch', 'worker', 'staff');
 
 -- Puts a dead session's unfinished jobs back, each with one more crash, a history row, and its attempt given back; but only if its beat is
 -- still the one that the watcher saw stand still. A lease that a handler's own transaction holds is left for later. A job whose lone run
@@ -159,6 +162,7 @@ begin
         update millrace.process p set ended_at = t, ending = reason where p.session = the_session and p.ended_at is null;
     end if;
 end $$;
+select millrace.door_is('queue', 'rescue', 'worker', 'staff');
 
 -- A worker's own end. What it still holds goes back like a dead worker's, and is counted so.
 create or replace function millrace.session_close(the_session bigint, out jobs int)
@@ -166,12 +170,14 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     select r.jobs into jobs from millrace.rescue(the_session, null, 'stopped') r;
 end $$;
+select millrace.door_is('queue', 'session_close', 'worker', 'staff');
 
 -- A session's live leases, and how many jobs are left in each; read after every reconnect.
 create or replace function millrace.leases_held(the_session bigint) returns bigint[]
 language sql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
     select coalesce(array_agg(l.number), '{}') from millrace.lease l where l.session = the_session
 $$;
+select millrace.door_is('queue', 'leases_held', 'worker', 'staff');
 
 -- Which of these leases are live, and on disk. A claim that did not wait for the disk stands before this in the log, and a lock on a row
 -- is written there too: so the commit of this waits for both. For workers older than leases_read, which do not claim apart.
@@ -188,6 +194,7 @@ begin
          cross join lateral (                              -- see finish()
             select l.number from millrace.lease l where l.session = the_session and l.number = n.number for key share) l);
 end $$;
+select millrace.door_is('queue', 'leases_confirm', 'worker', 'staff');
 
 -- The jobs of claims that were answered apart (see claim_limited), lease by lease. The first row is no job: it has the lease, the time of
 -- its claim, and the kind; the other rows leave these out where they are the same, and also zeros and false. The leases are locked, and so
@@ -245,12 +252,14 @@ begin
                  where one.hi - one.lo >= 2 * one.n and i.id = any (one.ids) and i.id between one.lo and one.hi) j on j.id = u.id;
     end loop;
 end $$;
+select millrace.door_is('queue', 'leases_read', 'worker', 'staff');
 
 -- All of them each time, because a cancel from a long transaction appears after younger ones. heed_cancels keeps them few.
 create or replace function millrace.cancels(the_session bigint) returns table (number bigint, job bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select c.number, c.job from millrace.cancel c where c.session = the_session
 $$;
+select millrace.door_is('queue', 'cancels', 'worker', 'staff');
 
 -- Leases that the database has and the worker does not know: the reply to their claim was lost. None of their jobs has started. Jobs that
 -- were cancelled meanwhile end here. Returns how many went back.
@@ -308,3 +317,4 @@ begin
         perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;
     end loop;
 end $$;
+select millrace.door_is('queue', 'leases_return', 'worker', 'staff');

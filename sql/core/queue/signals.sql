@@ -78,6 +78,8 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('queue', 'signal', 'client, worker, operator', 'open',
+    'Tells a job of the caller''s that waits for a signal.');
 
 -- Whether a signal may reach a job: as if its sender looked at the job.
 create or replace function millrace.signal_reaches(s millrace.signal, the_job bigint) returns boolean
@@ -208,6 +210,7 @@ begin
     looked := cardinality(fresh) - cardinality(held);
     more := looked + cardinality(back) - cardinality(held_jobs) > 0 and (cardinality(fresh) = most or cardinality(back) = most);
 end $$;
+select millrace.door_is('queue', 'signals_tell', 'worker', 'staff');
 
 -- A turn that others may have for long; empty: they have it.
 create or replace function millrace.signal_turn(bucket int) returns int[]

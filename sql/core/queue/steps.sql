@@ -70,6 +70,7 @@ begin
     end if;
     return given;
 end $$;
+select millrace.door_is('queue', 'step', 'worker', 'staff');
 
 -- A job's recorded steps, in the order in which they were recorded. A worker reads them too of a job that is gone while it is being undone.
 create or replace function millrace.steps(id bigint, caller millrace.caller_name default current_user)
@@ -85,6 +86,7 @@ begin
     return query
     select s.name, s.value, s.attempt::int, s.at from millrace.step s where s.job = steps.id order by s.place nulls first, s.at, s.name;
 end $$;
+select millrace.door_is('queue', 'steps', 'worker, operator', 'staff');
 
 -- For a job that starts again from its first step: forgets the steps it has done.
 create or replace function millrace.steps_forget(the_job bigint) returns void
@@ -114,3 +116,4 @@ begin
     perform millrace.audited('job.retry_fresh', retry_fresh.id::text, null, caller => retry_fresh.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'retry_fresh', 'worker, operator', 'staff', audited => true);

@@ -122,6 +122,7 @@ begin
         'after', millrace.step_audited(step_set.id, step_set.name, given), 'new', case when not is_known then true end), caller => step_set.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'step_set', 'admin', 'staff', audited => true);
 
 -- Takes a step from the record: the next run does it again. It is undone no more, and a question that it asked is asked again.
 create or replace function millrace.step_forget(id bigint, name text, caller millrace.caller_name default current_user) returns boolean
@@ -154,3 +155,4 @@ begin
         'before', millrace.step_audited(step_forget.id, step_forget.name, old), 'undo', case when undos is not null then 'forgotten' end), caller => step_forget.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'step_forget', 'admin', 'staff', audited => true);

@@ -78,6 +78,7 @@ begin
     end loop;
     return later;
 end $$;
+select millrace.door_is('queue', 'report', 'worker', 'staff');
 
 -- The kept lines of a job after the given one, oldest first.
 create or replace function millrace.logs(id bigint, after bigint default 0, caller millrace.caller_name default current_user)
@@ -93,17 +94,20 @@ begin
            format('%s-%s-%s', to_hex(l.session), l.number, l.job), l.line
       from millrace.log_line l where l.job = logs.id and l.n > coalesce(logs.after, 0) order by l.n;
 end $$;
+select millrace.door_is('queue', 'logs', 'worker, operator', 'staff');
 
 create or replace function millrace.progress_of(the_job bigint) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select jsonb_build_object('fraction', p.fraction, 'stage', p.stage, 'note', p.note, 'at', p.at)
       from millrace.progress p where p.job = the_job and p.at is not null
 $$;
+select millrace.door_is('queue', 'progress_of', 'admin', 'staff');
 
 create or replace function millrace.result_of(the_job bigint) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select r.value from millrace.result r where r.job = the_job
 $$;
+select millrace.door_is('queue', 'result_of', 'admin', 'staff');
 
 -- The result of a job that the caller may see; null: it has none, or none yet.
 create or replace function millrace.result(id bigint, caller millrace.caller_name default current_user) returns jsonb
@@ -112,6 +116,8 @@ begin
     perform millrace.must_see(result.id, caller => result.caller);
     return millrace.result_of(result.id);
 end $$;
+select millrace.door_is('queue', 'result', 'client, worker, operator', 'tenant job',
+    'The result of a job of the caller''s.');
 
 -- Waits until a job has ended, at most for 5 seconds, and returns the state that it has then. The caller's statement keeps its snapshot
 -- meanwhile, and old row versions with it, so a call is short and a longer wait is several calls. It holds no lock while it sleeps: each look
@@ -146,6 +152,8 @@ begin
     end loop;
     return the_state;
 end $$;
+select millrace.door_is('queue', 'wait_for', 'client, worker, operator', 'tenant job',
+    'Waits until a job of the caller''s has ended. For back ends with a connection of their own.', for_apps => false);
 
 -- Which build of its program a worker is, by what it says of its version; null: it does not say.
 create or replace function millrace.build_of(version text) returns text
@@ -171,6 +179,7 @@ begin
     select r.attempt, r.at, null::timestamptz, 'running', p.name, millrace.build_of(p.version)
       from millrace.job_running(runs.id) r left join millrace.process p on p.session = r.session;
 end $$;
+select millrace.door_is('queue', 'runs', 'worker, viewer', 'staff');
 
 -- Keeps the results of the jobs that succeeded. There is no limit here, because one result must not fail the ends of other jobs: the
 -- library and complete have refused results that are too large.

@@ -11,6 +11,7 @@ begin
     perform millrace.undo_plan((select t.job from millrace.read_token(step_undoable.token) t), step_undoable.name);
     return recorded;
 end $$;
+select millrace.door_is('queue', 'step_undoable', 'worker', 'staff');
 
 create or replace function millrace.undo_plan(the_job bigint, the_step text) returns void
 language plpgsql volatile set enable_seqscan = off as $$
@@ -56,6 +57,7 @@ begin
         delete from millrace.step s where s.job = u.job;
     end if;
 end $$;
+select millrace.door_is('queue', 'step_undone', 'worker', 'staff');
 
 -- An undo that is planned goes with the job whose step it undoes. One that is due is cancelled by its own number alone, when the step is to
 -- stay as it is: no flow, filter or list may say so of a refund. named: somebody has named this very job.

@@ -210,6 +210,7 @@ begin
         upto := goal;
     end if;
 end $$;
+select millrace.door_is('queue', 'unique_expire', 'worker', 'staff');
 
 -- Whether a job stands between two runs of one piece of work: it waits there, or has waited, or has done what is to be undone if it fails.
 -- Other work cannot take its place.

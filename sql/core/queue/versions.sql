@@ -147,12 +147,14 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       from millrace.session s cross join lateral millrace.kinds_taken(s.kinds, s.pin) k join millrace.kind x on x.id = k.id
      where s.id = the_session order by x.line <> '', k.id     -- claims compare with one after the other
 $$;
+select millrace.door_is('queue', 'session_kinds', 'worker', 'staff');
 
 -- Changes whenever session_kinds may say something else.
 create or replace function millrace.versions_mark() returns text
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select (select max(k.id) from millrace.kind k)::text || ' ' || coalesce((select max(b.changed_at)::text || ' ' || count(*) from millrace.build b), '')
 $$;
+select millrace.door_is('queue', 'versions_mark', 'worker', 'staff');
 
 -- A pinned worker starts: its build and the kinds that it knows, without builds.
 create or replace function millrace.build_seen(the_build text, the_kinds int[]) returns void
@@ -246,6 +248,7 @@ begin
     perform millrace.audited('versions.promote', b.name, jsonb_build_object('percent', versions_promote.percent), caller => versions_promote.caller);
     perform pg_notify('millrace', 'versions');
 end $$;
+select millrace.door_is('queue', 'versions_promote', 'admin, operator', 'staff', audited => true);
 
 -- A build gets no new jobs any more; its jobs under way go on.
 create or replace function millrace.versions_drain(build text, caller millrace.caller_name default current_user) returns boolean
@@ -259,6 +262,7 @@ begin
     perform millrace.audited('versions.drain', b.name, null, caller => versions_drain.caller);
     return true;
 end $$;
+select millrace.door_is('queue', 'versions_drain', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.build_stops(b millrace.build) returns boolean
 language plpgsql volatile as $$
@@ -306,6 +310,7 @@ begin
     perform millrace.fleet_note('version rolled back', bad, by => versions_rollback.caller, detail => 'to ' || good);
     perform millrace.audited('versions.rollback', bad, jsonb_build_object('to', good, 'move', nullif(move, false)), caller => versions_rollback.caller);
 end $$;
+select millrace.door_is('queue', 'versions_rollback', 'admin, operator', 'staff', audited => true);
 
 create or replace function millrace.build_hand_on(the_build text, the_heir text) returns void
 language plpgsql volatile as $$
@@ -331,6 +336,7 @@ begin
     perform millrace.build_hand_on(b.name, coalesce(versions_release.heir, ''));
     perform millrace.audited('versions.release', b.name, jsonb_build_object('to', versions_release.heir), caller => versions_release.caller);
 end $$;
+select millrace.door_is('queue', 'versions_release', 'admin, operator', 'staff', audited => true);
 
 -- How many jobs wait for each build, with their lines of kinds: ready ones, and those that wait for their time, a limit or other jobs. Looks at
 -- `span` rows of each place.
@@ -383,3 +389,4 @@ begin
       from millrace.build b left join jobs j on j.build = b.name left join living l on l.pin = b.name
      order by l.n is null and j.build is null, b.seen_at desc limit 500;
 end $$;
+select millrace.door_is('queue', 'versions', 'worker, viewer', 'staff');

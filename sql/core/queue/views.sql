@@ -7,6 +7,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                order by h.finished), '[]')
       from millrace.history h where h.id = the_job and h.error is not null
 $$;
+select millrace.door_is('queue', 'errors_of', 'admin', 'staff');
 
 create or replace view millrace.jobs as
 select j.id, k.name as kind, q.name as queue, 'ready'::text as state, r.lane >> 2 as priority, j.args, coalesce(j.run_at, j.enqueued_at) as run_at,
@@ -75,6 +76,7 @@ select h.id, k.name, q.name, (array['succeeded', 'cancelled', 'dead'])[h.outcome
   join millrace.queue q on q.id = h.queue
   left join millrace.process p on p.session = h.session
  where h.outcome in (1, 2, 3);
+select millrace.view_is('queue', 'jobs', 'admin, operator');
 
 -- Where a running job is, without a walk over every lease's ids through the view.
 create or replace function millrace.job_running(the_job bigint)
@@ -165,6 +167,7 @@ begin
         if found then return; end if;
     end loop;
 end $$;
+select millrace.door_is('queue', 'job', 'client, worker, operator', 'tenant job', 'One job of the caller''s.');
 
 create or replace function millrace.job_lives(the_job bigint) returns boolean
 language sql volatile as $$
@@ -200,6 +203,7 @@ begin
         end loop;
     end loop;
 end $$;
+select millrace.door_is('queue', 'own_jobs', 'client, worker', 'granted', 'The caller''s own jobs.');
 
 -- The lines that hold anything, each with its first job: a loose walk from lane to lane. most: how many lanes at most.
 create or replace function millrace.heads(most int default null) returns table (queue int, lane int, job bigint)
@@ -262,13 +266,17 @@ begin
            q.created_at
       from millrace.queue q where q.main is null order by q.name;
 end $$;
+select millrace.door_is('queue', 'depths', 'worker, viewer', 'staff');
 
 create or replace view millrace.queues as select * from millrace.depths();
+select millrace.view_is('queue', 'queues', 'worker, viewer');
 
 create or replace view millrace.workers as
 select s.name as worker, s.host, s.pid, s.version, b.state, s.started_at, b.at as beat_at, s.slots, b.running, b.waiting, b.stuck,
        coalesce(s.queues, '{}') as queues, array(select distinct k.name from millrace.kind k where k.id = any (s.kinds) order by 1) as kinds,
        s.direct, to_hex(s.id) as session, b.ahead::float8 as clock_ahead_s
   from millrace.session s join millrace.beat b on b.session = s.id;
+select millrace.view_is('queue', 'workers', 'worker, viewer');
 
 create or replace view millrace.limits as select * from millrace.limit_list();
+select millrace.view_is('queue', 'limits', 'worker, viewer');

@@ -166,6 +166,7 @@ begin
     perform millrace.flows_note(array[run.job], array[8::smallint], run.session, array[run.number]);
     return null;
 end $$;
+select millrace.door_is('queue', 'wait', 'worker', 'staff');
 
 -- The jobs that a run makes and waits for: {"jobs": [{"kind": …, "args": …}, …]}. They are of the same tenant, unless they say another.
 create or replace function millrace.wait_jobs(the_job bigint, options jsonb, the_tenant text) returns bigint[]

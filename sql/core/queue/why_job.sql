@@ -328,3 +328,4 @@ begin
     end if;
     return millrace.why_of(why.id, millrace.is_staff(why.caller), 0);
 end $$;
+select millrace.door_is('queue', 'why', 'client, worker, viewer', 'tenant job', 'Why a job is not running.');

@@ -22,6 +22,8 @@ begin
           join millrace.job j on j.id = h.job
          where (not h.ended or h.until > millrace.now()) and millrace.may_see(j.owner, j.tenant, caller => job_of_key.caller));
 end $$;
+select millrace.door_is('queue', 'job_of_key', 'client, worker, operator', 'open',
+    'The caller''s job of a kind with this unique key.');
 
 -- A signal to one job, which no other can take. It waits for it under the same name, with the key millrace.job.<its number>.
 create or replace function millrace.signal_job(
@@ -36,3 +38,5 @@ begin
     return millrace.signal(signal_job.name, 'millrace.job.' || signal_job.job, signal_job.payload,
         signal_job.job || ' ' || signal_job.id, caller => signal_job.caller);
 end $$;
+select millrace.door_is('queue', 'signal_job', 'client, worker, operator', 'tenant job',
+    'Tells one job of the caller''s, and no other.');

@@ -26,6 +26,7 @@ begin
         caller => document_default_set.caller);
     return true;
 end $$;
+select millrace.door_is('documents', 'document_default_set', 'admin', 'staff', audited => true);
 
 -- Of all tenants that have some, or of one.
 create or replace function millrace.document_defaults(of_tenant text default null) returns table (tenant text, options jsonb, changed_at timestamptz, changed_by text)
@@ -35,6 +36,7 @@ begin
     return query select f.tenant, f.options, f.changed_at, f.changed_by from millrace.document_default f
       where document_defaults.of_tenant is null or f.tenant = document_defaults.of_tenant order by f.tenant;
 end $$;
+select millrace.door_is('documents', 'document_defaults', 'admin', 'staff');
 
 -- {"pages": {"4": "force"}}: the pages that are read in another way than their document; {} when there are none.
 create or replace function millrace.document_page_modes(the_id uuid) returns jsonb
@@ -96,3 +98,5 @@ begin
     perform millrace.document_changed(d.id, 'updated');
     return true;
 end $$;
+select millrace.door_is('documents', 'document_retry', 'client, worker, operator', 'tenant document',
+    'Tries a failed document, or pages of it, again.', words => '{"mode": ["skip", "force", "redo"]}');

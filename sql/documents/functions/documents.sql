@@ -127,6 +127,8 @@ begin
         from millrace.upload_link(document_upload.size, lower(document_upload.mime_type), the_owner => document_upload.caller,
             the_tenant => millrace.tenant_of(document_upload.tenant, document_upload.caller)) l;
 end $$;
+select millrace.door_is('documents', 'document_upload', 'client, worker', 'actor person',
+    'A signed link to upload a file to.');
 
 -- The id, given or new. With an id that is known and the same content it answers as the first time.
 create or replace function millrace.document_register(
@@ -258,6 +260,8 @@ begin
     end if;
     return the_id;
 end $$;
+select millrace.door_is('documents', 'document_register', 'client, worker', 'actor person',
+    'Registers an uploaded file as a document.');
 
 -- With the document locked. What is left of it is that it was there.
 create or replace function millrace.document_gone(d millrace.document) returns void
@@ -321,6 +325,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('documents', 'document_delete', 'client, worker', 'tenant document', 'Deletes documents.');
 
 -- Joins in person_erase: how many documents went.
 create or replace function millrace.documents_erase_person(person text) returns bigint

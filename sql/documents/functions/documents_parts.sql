@@ -17,6 +17,7 @@ begin
       from millrace.document_content c
      where c.document = document_codes.id and jsonb_typeof(c.content -> 'codes') = 'array' order by c.page;
 end $$;
+select millrace.door_is('documents', 'document_codes', 'worker', 'staff');
 
 -- Makes a document of the pages first to last, with its file, its text and the job that finishes it, or none of these. The answer is there;
 -- missing: it is not there, and no file was given; over: the whole document is no longer being worked on. A part that was deleted is there.
@@ -63,6 +64,7 @@ begin
     perform millrace.document_settle(part);
     return 'there';
 end $$;
+select millrace.door_is('documents', 'document_part', 'worker', 'staff');
 
 -- Whether a page must wait for others: it begins only if its tenant's CPU time suffices also for the pages that are being read now. So pages that
 -- are read at once exceed the quota by about as much as one page does. What a page will take is not known before: as much as the

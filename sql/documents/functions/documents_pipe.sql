@@ -87,6 +87,7 @@ begin
                d.choices || case when p.mode is not null then jsonb_build_object('mode', p.mode) when the_page is null then coalesce(millrace.document_page_modes(d.id), '{}') else '{}' end,
                p.reason, waits;
 end $$;
+select millrace.door_is('documents', 'document_take', 'worker', 'staff');
 
 create or replace function millrace.document_stage(token text, id uuid, round int, stage text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
@@ -102,6 +103,7 @@ begin
     perform millrace.document_changed(d.id, 'updated');
     return true;
 end $$;
+select millrace.door_is('documents', 'document_stage', 'worker', 'staff');
 
 -- Its content is here, and stays as long as the document does. The answer is a reason when it may not: quota.
 create or replace function millrace.document_received(token text, id uuid, round int, the_blob bytea, the_size bigint) returns text
@@ -131,6 +133,7 @@ begin
     perform millrace.document_changed(d.id, 'updated');
     return 'taken';
 end $$;
+select millrace.door_is('documents', 'document_received', 'worker', 'staff');
 
 -- Stores what the probe found, and creates the pages. refused: [{page, reason, sentence}], pages that cannot be read.
 create or replace function millrace.document_inspected(token text, id uuid, round int, seen jsonb, mime text, pages int, signed boolean, encrypted boolean, refused jsonb, cpu_ms int) returns text
@@ -165,6 +168,7 @@ begin
     perform millrace.document_changed(d.id, 'updated');
     return 'taken';
 end $$;
+select millrace.door_is('documents', 'document_inspected', 'worker', 'staff');
 
 create or replace function millrace.document_waiting(id uuid) returns int[]
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
@@ -172,12 +176,14 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 begin
     return array(select p.page from millrace.document_page p where p.document = document_waiting.id and p.status in ('waiting', 'running') order by p.page);
 end $$;
+select millrace.door_is('documents', 'document_waiting', 'worker', 'staff');
 
 -- Another page of the same tenant with the same picture, read by the same engine in the same way.
 create or replace function millrace.document_cached(the_tenant text, the_key bytea) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select c.content from millrace.document_content c where c.key = the_key and c.tenant is not distinct from the_tenant limit 1
 $$;
+select millrace.door_is('documents', 'document_cached', 'worker', 'staff');
 
 -- Writes down pages. results: [{page, status, reason, sentence, text, content, key, words, confidence, rotation, dpi, cpu_ms, cached}]; status again: it
 -- waits for another run of its job. ends: this run is a page's, and ends with the write. False: nothing was written.
@@ -236,6 +242,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('documents', 'document_pages_put', 'worker', 'staff');
 
 -- What is searched for beside a page's text.
 create or replace function millrace.document_code_texts(content jsonb) returns text
@@ -285,6 +292,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('documents', 'document_spread', 'worker', 'staff');
 
 create or replace function millrace.document_enqueue_pages(d millrace.document) returns void
 language plpgsql volatile as $$
@@ -356,6 +364,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('documents', 'document_ended', 'worker', 'staff');
 
 -- Drops an output of an earlier round.
 create or replace function millrace.document_output_drop(the_id uuid, the_kind text, but bytea) returns void
@@ -379,6 +388,7 @@ begin
      where c.document = document_contents.id and c.page >= document_contents.first and (not only_read or c.content ->> 'origin' in ('read', 'mixed'))
      order by c.page limit most;
 end $$;
+select millrace.door_is('documents', 'document_contents', 'worker, operator', 'staff');
 
 -- Ends documents and media whose job is gone without ending them, because it was cancelled or given up after crashes. Returns how many it ended.
 create or replace function millrace.documents_check(most int default 100) returns int
@@ -415,6 +425,7 @@ begin
     end loop;
     return checked + millrace.hooks_must('check', jsonb_build_object('most', most));
 end $$;
+select millrace.door_is('documents', 'documents_check', 'worker', 'staff');
 
 -- The kinds of this room's jobs: see rooms.
 create or replace function millrace.document_kinds() returns setof text

@@ -4,10 +4,12 @@ create or replace view millrace.documents as
 select d.id, d.title, d.mime_type, d.size, encode(d.blob, 'hex') as sha256, d.lesson_id, d.tenant, d.owner, d.status, d.stage, d.pages, d.pages_done, d.pages_failed, d.cached,
        d.reason, d.signed, d.languages, d.outputs, d.created_at, d.finished_at, d.parent
   from millrace.document d;
+select millrace.view_is('documents', 'documents', 'worker, operator');
 
 create or replace view millrace.document_pages as
 select p.document, p.page, p.status, p.stage, p.reason, p.words, p.confidence, p.rotation, p.dpi, p.cpu_ms, p.cached, p.mode
   from millrace.document_page p;
+select millrace.view_is('documents', 'document_pages', 'worker, viewer');
 
 -- One document, if the caller may see it.
 create or replace function millrace.document(id uuid, actor text default null, caller millrace.caller_name default current_user)
@@ -19,6 +21,7 @@ begin
     return query select v.* from millrace.documents v join millrace.document d on d.id = v.id
       where d.id = document.id and millrace.document_sees(d, me, document.caller);
 end $$;
+select millrace.door_is('documents', 'document', 'client, worker', 'tenant document', 'One document.');
 
 -- The newest first, after `after`.
 create or replace function millrace.document_list(
@@ -56,6 +59,8 @@ begin
         return next shown;
     end loop;
 end $$;
+select millrace.door_is('documents', 'document_list', 'client, worker', 'actor person', 'Documents, newest first.',
+    words => '{"status": ["uploading", "processing", "completed", "failed", "deleted"]}');
 
 -- All that is known of a document, as `documents show` prints it.
 create or replace function millrace.document_story(the_id uuid) returns jsonb
@@ -70,6 +75,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                    from millrace.document_pages p join millrace.document_page x on x.document = p.document and x.page = p.page where p.document = d.id))
       from millrace.documents v join millrace.document d on d.id = v.id where d.id = the_id
 $$;
+select millrace.door_is('documents', 'document_story', 'worker, operator', 'staff');
 
 -- The pages that have changed since; watchers call it repeatedly. The returned clock is for the next call.
 create or replace function millrace.document_progress(the_id uuid, since timestamptz default null) returns table (page int, status text, reason text, words int, at timestamptz)
@@ -77,11 +83,13 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select p.page, p.status, p.reason, p.words, p.changed_at from millrace.document_page p
      where p.document = the_id and (since is null or p.changed_at > since) order by p.changed_at, p.page limit 1000
 $$;
+select millrace.door_is('documents', 'document_progress', 'worker', 'staff');
 
 create or replace function millrace.document_output_of(the_id uuid, the_kind text) returns table (blob bytea, size bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select o.blob, o.size from millrace.document_output o where o.document = the_id and o.kind = the_kind
 $$;
+select millrace.door_is('documents', 'document_output_of', 'worker, operator', 'staff');
 
 -- A link to the document, or to one of its outputs, for an app that opens it on a phone. The link is all that is needed, so it expires by
 -- itself, after a day at most.
@@ -121,6 +129,10 @@ begin
             when 'image/png' then case when d.title ~* '[.]png$' then '' else '.png' end else case kind when 'markdown' then '.md' when 'hocr' then '.hocr' when 'alto' then '.alto.xml'
             else '' end end, valid, 'document:' || d.id || case kind when 'original' then '' else ':' || kind end);
 end $$;
+select millrace.door_is('documents', 'document_link', 'client, worker', 'tenant document',
+    'A signed link to a file of a document.',
+    words => '{"kind": ["original", "pdf", "preview", "report", "markdown", "hocr", "alto"]}',
+    who_may => array['get a link to a document of its: itself, staff']);
 
 -- The pages that have been read so far, from first to last, with a form feed between them. At most 1 MiB, or a single page; staff gets 100 MB.
 create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null, caller millrace.caller_name default current_user) returns text
@@ -147,6 +159,8 @@ begin
     return (select string_agg(c.text, chr(12) order by c.page) from millrace.document_content c
              where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last));
 end $$;
+select millrace.door_is('documents', 'document_text', 'client, worker', 'tenant document',
+    'The text of a document''s pages.');
 
 -- The query in every text configuration, for the index; each page is then matched in its own.
 create or replace function millrace.document_query(query text) returns tsquery
@@ -209,6 +223,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('documents', 'document_search', 'client, worker', 'actor person',
+    'Searches the text of documents.');
 
 -- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.document_changes_number() returns void
@@ -232,6 +248,7 @@ begin
     perform millrace.document_changes_number();
     return query select c.seq, c.at, c.document, c.change, c.data from millrace.document_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
 end $$;
+select millrace.door_is('documents', 'documents_changes', 'worker', 'staff');
 
 -- The same for who may see the documents: of a lesson, of a tenant, or of both; without either, of the actor's own. Each case reads its index
 -- from `since` on, and what the reader may see is part of what it reads by. Plans are made for each call: one for all lessons walks over every change.
@@ -296,6 +313,9 @@ begin
              order by c.seq limit document_feed.page;
     end if;
 end $$;
+select millrace.door_is('documents', 'document_feed', 'client, worker', 'actor person',
+    'What has happened to documents since a position.',
+    who_may => array['see what happens to its documents: itself, staff']);
 
 -- Kept for 14 days, as events are.
 create or replace function millrace.documents_expire(most int default 20000) returns bigint
@@ -318,6 +338,7 @@ begin
     failed_today := (select count(*) from (select d.status, d.finished_at from millrace.document d order by d.seq desc limit 10000) x
                       where x.status = 'failed' and x.finished_at > millrace.now() - interval '1 day');
 end $$;
+select millrace.door_is('documents', 'document_state', 'worker, viewer', 'staff');
 
 -- What status says of this room: see room_states.
 create or replace function millrace.document_status_part() returns jsonb

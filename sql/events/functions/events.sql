@@ -60,6 +60,7 @@ begin
     end, the_id);
     return the_id;
 end $$;
+select millrace.door_is('events', 'event_publish', 'client, worker', 'granted type', 'Publishes an event.');
 
 -- For Millrace's own events, which need no right to publish.
 create or replace function millrace.event_say(the_type text, the_source text, the_subject text, the_tenant text, the_data jsonb) returns uuid
@@ -109,6 +110,7 @@ begin
     perform millrace.audited('role.grant_publish', the_role, jsonb_build_object('type', the_type), caller => grant_publish.caller);
     return true;
 end $$;
+select millrace.door_is('events', 'grant_publish', 'admin', 'staff', audited => true);
 
 create or replace function millrace.revoke_publish(the_role text, the_type text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -120,6 +122,7 @@ begin
     perform millrace.audited('role.revoke_publish', the_role, jsonb_build_object('type', the_type), caller => revoke_publish.caller);
     return true;
 end $$;
+select millrace.door_is('events', 'revoke_publish', 'admin', 'staff', audited => true);
 
 -- As in `wake`: a notification serialises commits, so one is sent only while somebody sleeps. A session that waits for events holds the
 -- lock (1297239619, 64) alone, which no queue's bucket uses; it takes the lock before its last look. Postgres sends one notification per
@@ -176,11 +179,13 @@ begin
         select e.seq, e.at, e.id, 'published'::text, millrace.event_document(e)
           from millrace.event e where e.seq > coalesce(since, 0) order by e.seq limit page;
 end $$;
+select millrace.door_is('events', 'events_changes', 'worker', 'staff');
 
 create or replace view millrace.events as
 select e.id, e.seq, '1.0'::text as specversion, e.type, e.source, e.subject, e.at as time, 'application/json'::text as datacontenttype, e.tenant,
        e.owner, e.data
   from millrace.event e;
+select millrace.view_is('events', 'events', 'worker, operator');
 
 -- The newest first, after `after`.
 create or replace function millrace.event_list(type text default null, tenant text default null, after uuid default null, page int default 50)
@@ -205,11 +210,13 @@ begin
            and (event_list.after is null or (v.time, v.id) < (last_at, event_list.after))
          order by v.time desc, v.id desc limit page;
 end $$;
+select millrace.door_is('events', 'event_list', 'worker', 'staff');
 
 create or replace function millrace.event(id uuid) returns setof millrace.events
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select v.* from millrace.events v where v.id = event.id
 $$;
+select millrace.door_is('events', 'event', 'worker', 'staff');
 
 -- Events are kept for 14 days, read or not, so a reader has 14 days.
 create or replace function millrace.events_expire(most int default 50000) returns bigint

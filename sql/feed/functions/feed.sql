@@ -200,6 +200,7 @@ begin
     perform millrace.audited('feed.restored', null, jsonb_build_object('position', start), caller => feed_restored.caller);
     return start;
 end $$;
+select millrace.door_is('feed', 'feed_restored', 'admin', 'staff', audited => true);
 
 -- How the jobs stand that somebody follows, for one query of a process. Jobs that are not there any more have no row.
 create or replace function millrace.jobs_followed(ids bigint[])
@@ -219,6 +220,7 @@ begin
               from millrace.job(one) v join millrace.job j on j.id = v.id;
     end loop;
 end $$;
+select millrace.door_is('feed', 'jobs_followed', 'gateway', 'staff');
 
 -- A plain check-in is worth little when a later row of the person's watch has its new state: it is kept for a day. Most of a feed is of these.
 create or replace function millrace.feed_thin(most int default 50000) returns bigint

@@ -40,6 +40,9 @@ begin
               order by f.seq limit feed_mine.page)
         ) x order by x.seq limit feed_mine.page;
 end $$;
+select millrace.door_is('gateway', 'feed_mine', 'client, worker', 'actor person',
+    'What has changed for the person since a position.', words => jsonb_build_object('topics', millrace.feed_topics()),
+    who_may => array['hear what changes for it: itself, back end, staff']);
 
 -- The same for an app that comes back from being offline: all topics, and larger pages.
 create or replace function millrace.sync_pull(since bigint default 0, page int default 500, actor text default null, caller millrace.caller_name default current_user)
@@ -47,6 +50,9 @@ returns table (seq bigint, at timestamptz, topic text, ref text, change text, da
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select f.seq, f.at, f.topic, f.ref, f.change, f.data from millrace.feed_mine(sync_pull.since, null, sync_pull.page, sync_pull.actor, caller => sync_pull.caller) f
 $$;
+select millrace.door_is('gateway', 'sync_pull', 'client, worker', 'actor person',
+    'Everything that has changed for the person since a position.',
+    who_may => array['catch up with that: itself, back end, staff']);
 
 -- newest: the last number given out; who loads its state after this call, and then reads on from here, misses nothing. oldest: who has read
 -- up to here or further has lost nothing to the expiry; who has not loads its state again.
@@ -57,6 +63,8 @@ begin
     perform millrace.feed_number();
     return query select case when s.is_called then s.last_value else 0 end, m.gone from millrace.feed_seq s, millrace.feed_mark m;
 end $$;
+select millrace.door_is('gateway', 'feed_position', 'client, worker', 'actor person',
+    'The newest and the oldest position of the feed.');
 
 -- Everybody's changes, for the one cursor of a gateway's process, each once. A change is for the persons it names, within its tenant if it names one
 -- too; without persons it is for all of the tenant.
@@ -76,6 +84,7 @@ begin
                f.tenant, f.lesson, f.ref, f.change, f.data
           from millrace.feed f where f.seq > coalesce(feed_next.since, 0) order by f.seq limit feed_next.page;
 end $$;
+select millrace.door_is('gateway', 'feed_next', 'gateway', 'staff');
 
 -- The same with a row for each person; `page` bounds the changes. For gateways built before feed_next. personal: a person's own tenant is given as it is;
 -- gateways that were built before it had a form of its own know it by the person's id.
@@ -88,3 +97,4 @@ begin
           from millrace.feed_next(feed_new.since, feed_new.page) f
          cross join lateral unnest(coalesce(nullif(f.persons, '{}'), array[null])) p(person) order by f.seq, p.person;
 end $$;
+select millrace.door_is('gateway', 'feed_new', 'gateway', 'staff');

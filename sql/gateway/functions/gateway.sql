@@ -1,37 +1,35 @@
 -- The gateway's own: its doors as a list, how many calls each may make, answers that are told again, and which gateways are alive.
 
--- What the clients' role may call, from the catalogue: the allow-list of /v1/rpc. Without `caller`, which nobody gives.
+-- What apps may call: the allow-list of /v1/rpc. Doors that are for apps, as far as the role may execute them, with types from the catalogue and
+-- without `caller`, which nobody gives.
 create or replace function millrace.gateway_doors(the_role text)
 returns table (name text, arguments jsonb, result jsonb, comment text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select p.proname::text,
            coalesce((select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('name', a.name, 'type', format_type(a.type, null), 'required', a.n <= p.pronargs - p.pronargdefaults,
                         'default', case when a.n > p.pronargs - p.pronargdefaults then pg_get_function_arg_default(p.oid, a.n::int) end,
-                        'words', (select v.words from millrace.door_values() v where v.name = p.proname and v.field = a.name and not v.of_result))) order by a.n)
+                        'words', d.words -> a.name)) order by a.n)
                        from (select x.name, x.type, row_number() over (order by x.n) as n
                                from unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes) with ordinality x(name, type, mode, n)
                               where coalesce(x.mode, 'i') in ('i', 'b', 'v')) a where a.name <> 'caller'), '[]'),
            case when p.prorettype = 'void'::regtype then '{"kind": "void"}'
                 when c.columns is not null then jsonb_build_object('kind', case when p.proretset then 'rows' else 'row' end, 'columns', c.columns)
                 else jsonb_build_object('kind', case when p.proretset then 'rows' else 'scalar' end, 'type', format_type(p.prorettype, null)) end,
-           coalesce(s.sentence, obj_description(p.oid, 'pg_proc'), replace(p.proname, '_', ' ') || '.')
-      from pg_proc p
-      left join millrace.door_sentences() s on s.name = p.proname
+           d.sentence
+      from millrace.door d
+      join pg_proc p on p.proname = d.name and p.pronamespace = 'millrace'::regnamespace and p.prokind = 'f'
       left join lateral (
         select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('name', x.name, 'type', format_type(x.type, null),
-                   'words', (select v.words from millrace.door_values() v where v.name = p.proname and v.field = x.name and v.of_result))) order by x.n) as columns
+                   'words', d.answers -> x.name)) order by x.n) as columns
           from (select o.name, o.type, o.n from unnest(p.proargnames, p.proallargtypes, p.proargmodes) with ordinality o(name, type, mode, n)
                  where o.mode in ('o', 'b', 't') and (p.proretset or p.prorettype = 'record'::regtype)
                 union all
                 select a.attname::text, a.atttypid, a.attnum::bigint from pg_type t join pg_attribute a on a.attrelid = t.typrelid
                  where t.oid = p.prorettype and t.typtype = 'c' and a.attnum > 0 and not a.attisdropped) x) c on true
-     where p.pronamespace = 'millrace'::regnamespace and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
-       and p.proname not like E'gateway\\_%' and p.proname not like E'right\\_%'
-       and p.proname <> 'wait_for'                        -- it would keep a connection of the gateway's; apps have streams
-       and has_function_privilege(to_regrole(quote_ident(the_role))::oid, p.oid, 'execute')
-       and coalesce(array_position(p.proargnames, 'caller') > p.pronargs - p.pronargdefaults, true)  -- one that needs it is not for clients
+     where d.for_apps and not d.is_view and has_function_privilege(to_regrole(quote_ident(the_role))::oid, p.oid, 'execute')
      order by 1
 $$;
+select millrace.door_is('gateway', 'gateway_doors', 'gateway', 'staff');
 
 -- Takes up to `wants` tokens from each bucket, which gains `rates` a second up to `bursts`. granted: how many were there; wait_s: how long until
 -- there is one, if there were not enough. Over all processes never more than the burst and what has been gained since. Each key once.
@@ -67,6 +65,7 @@ begin
     )
     select x.key, x.given, case when x.given >= x.want then 0 else greatest(0, (1 - x.tokens) / x.rate) end from taken x order by x.key;
 end $$;
+select millrace.door_is('gateway', 'gateway_take', 'gateway', 'staff');
 
 -- Before a call that has an Idempotency-Key, in its transaction. is_new: go on, and end with gateway_end. Otherwise this is the answer that
 -- was given: to this person, in this tenant. A second one at the same time waits a moment until the first has committed, or takes its place if it
@@ -107,6 +106,7 @@ begin
     end if;
     return query select false, kept.status, kept.answer;
 end $$;
+select millrace.door_is('gateway', 'gateway_begin', 'client', 'actor claims', for_apps => false);
 
 -- Keeps the answer for a day. False: it is larger than 1 MiB and was not kept, or the person was erased.
 create or replace function millrace.gateway_end(key text, status int, answer jsonb, caller millrace.caller_name default current_user) returns boolean
@@ -125,6 +125,7 @@ begin
      where a.person = me and a.tenant = coalesce(millrace.caller_tenant(gateway_end.caller), '') and a.key = gateway_end.key and a.status is null;
     return found;
 end $$;
+select millrace.door_is('gateway', 'gateway_end', 'client', 'actor claims', for_apps => false);
 
 -- A gateway says that it lives, every five seconds.
 create or replace function millrace.gateway_beat(name text, address text default null, streams int default 0, requests bigint default 0, version text default null) returns void
@@ -138,6 +139,7 @@ begin
     values (gateway_beat.name, left(gateway_beat.address, 300), left(gateway_beat.version, 60), coalesce(gateway_beat.streams, 0), coalesce(gateway_beat.requests, 0), millrace.now(), millrace.now())
         on conflict (name) do update set address = excluded.address, version = excluded.version, streams = excluded.streams, requests = excluded.requests, beat_at = excluded.beat_at;
 end $$;
+select millrace.door_is('gateway', 'gateway_beat', 'gateway', 'staff');
 
 -- It ends in an orderly way.
 create or replace function millrace.gateway_leave(name text) returns boolean
@@ -147,6 +149,7 @@ begin
     delete from millrace.gateway g where g.name = gateway_leave.name;
     return found;
 end $$;
+select millrace.door_is('gateway', 'gateway_leave', 'gateway', 'staff');
 
 create or replace function millrace.gateways_shown()
 returns table (name text, address text, version text, streams int, requests bigint, started_at timestamptz, beat_at timestamptz, is_silent boolean)
@@ -154,6 +157,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select g.name, g.address, g.version, g.streams, g.requests, g.started_at, g.beat_at, g.beat_at < millrace.now() - interval '15 seconds'
       from millrace.gateway g order by g.name
 $$;
+select millrace.door_is('gateway', 'gateways_shown', 'worker, viewer', 'staff');
 
 -- Whose time is over. Called by maintain.
 create or replace function millrace.gateway_expire(most int default 20000) returns bigint

@@ -261,6 +261,10 @@ begin
                a.answer ->> 'hint', a.answer ->> 'user_message', a.answer -> 'result'
           from unnest(answers) with ordinality a(answer, n) order by a.n;
 end $$;
+select millrace.door_is('gateway', 'sync_push', 'client', 'actor claims',
+    'Hands in what a device did while it was offline.',
+    answers => '{"outcome": ["applied", "same", "conflict", "refused"]}',
+    who_may => array['hand in what it did offline: itself']);
 
 -- Operations as jsonb. What jsonb cannot hold, such as a character 0, a half of a surrogate pair or a number with a million digits, is left
 -- out of its operation only, which is then refused by itself.
@@ -306,3 +310,6 @@ begin
     end if;
     return query select * from millrace.sync_push(sync_push_text.device, millrace.sync_readable(sync_push_text.ops), caller => sync_push_text.caller);
 end $$;
+select millrace.door_is('gateway', 'sync_push_text', 'client', 'actor claims',
+    'The same as sync_push, with the operations as a text of JSON.',
+    answers => '{"outcome": ["applied", "same", "conflict", "refused"]}');

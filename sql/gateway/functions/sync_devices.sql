@@ -35,6 +35,8 @@ begin
             jsonb_strip_nulls(jsonb_build_object('sub', me, 'tenant', claims -> 'tenant', 'role', claims -> 'role', 'device', sync_device_add.device)), t, t + interval '90 days');
     return token;
 end $$;
+select millrace.door_is('gateway', 'sync_device_add', 'client', 'actor claims',
+    'Makes a token for a device, good for the offline intake alone.');
 
 -- False: there was none.
 create or replace function millrace.sync_device_remove(device text, caller millrace.caller_name default current_user) returns boolean
@@ -49,6 +51,8 @@ begin
     delete from millrace.sync_device d where d.person = me and d.device = sync_device_remove.device;
     return found;
 end $$;
+select millrace.door_is('gateway', 'sync_device_remove', 'client', 'actor claims', 'Ends the token of a device.',
+    who_may => array['take the token of a device of its away: itself']);
 
 create or replace function millrace.sync_devices(caller millrace.caller_name default current_user)
 returns table (device text, name text, made_at timestamptz, used_at timestamptz, expires_at timestamptz)
@@ -60,6 +64,8 @@ begin
     return query select d.device, d.name, d.made_at, d.used_at, d.expires_at from millrace.sync_device d
       where d.person = me and d.expires_at >= millrace.now() order by d.made_at, d.device;
 end $$;
+select millrace.door_is('gateway', 'sync_devices', 'client', 'actor claims',
+    'The person''s devices that have a token.');
 
 -- For gateways: the claims that go with a device token, with `exp` as a web token has it; null: it is not known, or its time is over. Use
 -- extends it; that is written once an hour at most.
@@ -82,3 +88,4 @@ begin
     end if;
     return d.claims || jsonb_build_object('exp', floor(extract(epoch from d.expires_at)));
 end $$;
+select millrace.door_is('gateway', 'sync_device_claims', 'gateway', 'staff');

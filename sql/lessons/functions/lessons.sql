@@ -94,6 +94,7 @@ begin
     perform millrace.lesson_changed(l, 'updated');
     return 'updated';
 end $$;
+select millrace.door_is('lessons', 'lesson_put', 'client, worker', 'actor person', 'Makes or changes a lesson.');
 
 -- With the lesson locked: its documents go first, those under way are cancelled, and then the lesson itself. Nothing registers a document
 -- for it in between. Documents that the caller may not see stay. How many documents went.
@@ -159,6 +160,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('lessons', 'lesson_delete', 'client, worker', 'tenant lesson',
+    'Deletes lessons and their documents.');
 
 create or replace view millrace.lessons as
 select l.id, l.title, l.data, l.tenant, l.owner, n.documents, n.under_way, n.failed, l.created_at, l.changed_at, p.completed_at, l.place::text as next
@@ -179,6 +182,8 @@ begin
     return query select v.* from millrace.lesson l join millrace.lessons v on v.id = l.id and v.next = l.place::text
       where l.id = lesson.id and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => lesson.caller) order by l.place limit 20;
 end $$;
+select millrace.door_is('lessons', 'lesson', 'client, worker', 'tenant lesson',
+    'One lesson, and how its documents stand.');
 
 -- The newest first, after the `next` of the last row.
 create or replace function millrace.lesson_list(
@@ -207,6 +212,7 @@ begin
         return next shown;
     end loop;
 end $$;
+select millrace.door_is('lessons', 'lesson_list', 'client, worker', 'actor person', 'Lessons, newest first.');
 
 -- A document is registered for a lesson before the lesson is deleted, or after: not in between. A part is made while the whole is locked, so
 -- the deletion, which waits for the whole, finds it.

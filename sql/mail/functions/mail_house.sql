@@ -56,6 +56,7 @@ begin
     perform millrace.mail_mark('mail_forsaken_at', t::text);
     return done;
 end $$;
+select millrace.door_is('mail', 'mail_forsaken', 'worker', 'staff');
 
 create or replace function millrace.mail_uuid(given text) returns uuid
 language sql immutable parallel safe as $$
@@ -105,6 +106,7 @@ begin
     delete from millrace.mail_tale x where x.id in (select y.id from millrace.mail_tale y where y.at < until - interval '400 days' order by y.at limit page * 4);
     return more;
 end $$;
+select millrace.door_is('mail', 'mail_retire', 'worker', 'staff');
 
 -- Whose profile a mail goes by; null: nobody's. `the_person` is said to be the reader, by somebody who may act for it: with claims only the
 -- person itself, else a back end. `the_user` is an account that the mail is about: for anybody else it is as if it were not there, so that no

@@ -30,6 +30,7 @@ create or replace function millrace.mail_told(the_type text, the_service text, t
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     insert into millrace.mail_tale (type, service, template, success, at, error) values (the_type, the_service, the_template, was_well, millrace.now(), the_error)
 $$;
+select millrace.door_is('mail', 'mail_told', 'worker', 'staff');
 
 -- As in RFC 3986: characters that are not unreserved become %XX.
 create or replace function millrace.mail_escaped(given text) returns text
@@ -113,6 +114,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('mail', 'mail_take', 'worker', 'staff');
 
 -- From here on the message does not change. A second call changes nothing.
 create or replace function millrace.mail_freeze(messages text[], subjects text[], texts text[], htmls text[], versions int[], locales text[], links text[],
@@ -132,6 +134,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
     update millrace.mail m set version = g.version, locale = coalesce(g.locale, m.locale)
       from given g where m.id = g.message and g.message in (select f.message from frozen f)
 $$;
+select millrace.door_is('mail', 'mail_freeze', 'worker', 'staff');
 
 -- It cannot be sent at all: its template is missing, or refuses its data.
 create or replace function millrace.mail_failed(the_message text, the_class text, the_error text) returns void
@@ -142,6 +145,7 @@ begin
         perform millrace.mail_told('emailFailed', m.service, m.template, false, the_class) from millrace.mail m where m.id = the_message::uuid;
     end if;
 end $$;
+select millrace.door_is('mail', 'mail_failed', 'worker', 'staff');
 
 -- Checks a limit of `most` messages per span against a row's own past; null: it may go now, else the seconds until it may.
 create or replace function millrace.mail_over(count bigint, most int, oldest timestamptz, span float8) returns float8
@@ -276,6 +280,7 @@ begin
                    left join millrace.mail_batch b on b.id = m.batch
                   order by x.n;
 end $$;
+select millrace.door_is('mail', 'mail_batch_open', 'worker', 'staff');
 
 -- A request continues unchanged: after a lost answer (the_attempt: of which attempt), or because its session is gone. verdict: go, wait,
 -- settled.
@@ -332,6 +337,7 @@ begin
       from millrace.mail m where m.id = any (ids);
     return next;
 end $$;
+select millrace.door_is('mail', 'mail_batch_again', 'worker', 'staff');
 
 -- Records the results of attempts, one row for each message. place: the message's request among `batches`; took: milliseconds, -1 for
 -- unknown.
@@ -396,6 +402,7 @@ begin
         end loop;
     end if;
 end $$;
+select millrace.door_is('mail', 'mail_batch_record', 'worker', 'staff');
 
 -- Frozen messages, with everything that a letter needs.
 create or replace function millrace.mail_letters(messages text[])
@@ -411,6 +418,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
       join millrace.mail_content c on c.message = m.id
      order by g.n
 $$;
+select millrace.door_is('mail', 'mail_letters', 'worker', 'staff');
 
 -- True for the one who noticed that mail goes another way now. Back only when the chosen service is called again by everybody.
 create or replace function millrace.mail_route_by(the_chosen text, the_current text, the_reason text, caller millrace.caller_name default current_user) returns boolean
@@ -439,3 +447,4 @@ begin
     perform millrace.mail_audited('switch', null, jsonb_build_object('from', coalesce(old.current, the_chosen), 'to', the_current, 'reason', the_reason), caller => mail_route_by.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_route_by', 'worker', 'staff');

@@ -282,6 +282,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select millrace.setting_add('mail_worker_defaults', jsonb_strip_nulls(jsonb_build_object(
         'app_name', left(mail_defaults_tell.app_name, 100), 'reset_url', nullif(has_reset_url, false), 'verify_url', nullif(has_verify_url, false))))
 $$;
+select millrace.door_is('mail', 'mail_defaults_tell', 'worker', 'staff');
 
 -- The app's name in templates, if neither the call nor the rendering worker has one. null: none any more.
 create or replace function millrace.app_name_set(name text, caller millrace.caller_name default current_user) returns boolean
@@ -296,6 +297,7 @@ begin
     perform millrace.audited('app.name', app_name_set.name, null, caller => app_name_set.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'app_name_set', 'admin', 'staff', audited => true);
 
 -- Reports a missing template, and missing data that the template requires, while the caller can still correct it; the renderer checks
 -- everything later. Only what each version in use requires is demanded here, because the version is chosen at rendering. While no worker
@@ -510,26 +512,35 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
         'attachments', attachments, 'priority', priority, 'receipt', receipt, 'scheduled_at', scheduled_at, 'expires_at', expires_at, 'tags', tags,
         'purpose', purpose, 'on_unknown', on_unknown, 'sender', sender, 'tenant', tenant, 'person', person), id, null, caller => mail_send.caller)
 $$;
+select millrace.door_is('mail', 'mail_send', 'client, worker', 'granted', 'Sends a mail.',
+    words => '{"priority": ["low", "normal", "high", "urgent"], "purpose": ["transactional", "security", "alarm", "marketing"], "on_unknown": ["park", "again"]}');
 
 create or replace function millrace.mail_password_reset(recipient text, token text, user_id text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.mail_put('mail.password_reset', jsonb_build_object('recipient', recipient, 'token', token, 'user_id', user_id, 'options', options), null, null, caller => mail_password_reset.caller)
 $$;
+select millrace.door_is('mail', 'mail_password_reset', 'client, worker', 'granted',
+    'Sends the mail that resets a password.');
 
 create or replace function millrace.mail_account_verification(recipient text, token text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.mail_put('mail.account_verification', jsonb_build_object('recipient', recipient, 'token', token, 'options', options), null, null, caller => mail_account_verification.caller)
 $$;
+select millrace.door_is('mail', 'mail_account_verification', 'client, worker', 'granted',
+    'Sends the mail that verifies an address.');
 
 create or replace function millrace.mail_welcome(recipient text, user_name text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.mail_put('mail.welcome', jsonb_build_object('recipient', recipient, 'user_name', user_name, 'options', options), null, null, caller => mail_welcome.caller)
 $$;
+select millrace.door_is('mail', 'mail_welcome', 'client, worker', 'granted', 'Sends the mail that welcomes somebody.');
 
 create or replace function millrace.mail_account_notification(recipient text, title text, body text, options jsonb default '{}', caller millrace.caller_name default current_user) returns uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.mail_put('mail.account_notification', jsonb_build_object('recipient', recipient, 'title', title, 'body', body, 'options', options), null, null, caller => mail_account_notification.caller)
 $$;
+select millrace.door_is('mail', 'mail_account_notification', 'client, worker', 'granted',
+    'Sends a notice about an account by mail.');
 
 create or replace function millrace.mail_must_see(the_id uuid, caller name) returns millrace.mail
 language plpgsql volatile as $$
@@ -565,6 +576,8 @@ begin
     perform millrace.audited('mail.cancel', one.id::text, null, caller => mail_cancel.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_cancel', 'client, worker, operator', 'tenant mail',
+    'Cancels a mail that has not been sent.', audited => true);
 
 create or replace function millrace.mail_reschedule(id uuid, at timestamptz, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -592,3 +605,5 @@ begin
     perform millrace.audited('mail.reschedule', one.id::text, jsonb_build_object('at', at), caller => mail_reschedule.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_reschedule', 'client, worker', 'tenant mail',
+    'Sends a waiting mail at another time.', audited => true);

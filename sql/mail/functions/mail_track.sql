@@ -44,6 +44,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_event', 'worker', 'staff');
 
 -- The effect of a note on its message and on the address.
 create or replace function millrace.mail_apply(the_note bigint) returns void
@@ -116,6 +117,7 @@ begin
     perform millrace.audited('mail.suppress', millrace.audit_address(address), jsonb_build_object('purpose', purpose, 'reason', reason), caller => mail_suppress.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_suppress', 'worker, operator', 'staff', audited => true);
 
 create or replace function millrace.mail_unsuppress(address text, purpose text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -130,6 +132,7 @@ begin
     perform millrace.audited('mail.unsuppress', millrace.audit_address(address), jsonb_build_object('purpose', purpose), caller => mail_unsuppress.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_unsuppress', 'admin', 'staff', audited => true);
 
 create or replace function millrace.mail_suppressions(after text default null, page int default 50)
 returns table (hash text, purpose text, reason text, address text, by text, at timestamptz)
@@ -138,6 +141,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      where after is null or encode(s.hash, 'hex') || '/' || s.purpose > after
      order by 1 limit least(page, 500)
 $$;
+select millrace.door_is('mail', 'mail_suppressions', 'admin', 'staff');
 
 -- Unsubscribes by a signed link, which contains the hash and no address, so that it works long after the address is erased.
 create or replace function millrace.mail_unsubscribe(the_hash bytea) returns boolean
@@ -149,6 +153,7 @@ begin
     end if;
     return found;
 end $$;
+select millrace.door_is('mail', 'mail_unsubscribe', 'worker', 'staff');
 
 -- An operator's decision about a message whose result is unknown.
 create or replace function millrace.mail_resolve(id uuid, verdict text, caller millrace.caller_name default current_user) returns boolean
@@ -178,6 +183,7 @@ begin
     perform millrace.audited('mail.resolve', one.id::text, jsonb_build_object('verdict', verdict), caller => mail_resolve.caller);
     return true;
 end $$;
+select millrace.door_is('mail', 'mail_resolve', 'admin, operator', 'staff', audited => true);
 
 -- Messages that a provider took and that have been silent since. The caller asks the provider and passes the answer to mail_event.
 create or replace function millrace.mail_silent(older float8, page int)
@@ -187,12 +193,14 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
      where m.status in ('accepted', 'delayed') and m.changed_at < millrace.now() - make_interval(secs => older) and m.provider_message_id is not null
      order by m.changed_at limit least(page, 500)
 $$;
+select millrace.door_is('mail', 'mail_silent', 'worker', 'staff');
 
 -- The provider was asked about these: they come again after the others.
 create or replace function millrace.mail_asked(messages text[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     update millrace.mail m set changed_at = millrace.now() where m.id = any (messages::uuid[])
 $$;
+select millrace.door_is('mail', 'mail_asked', 'worker', 'staff');
 
 -- Nothing stays of what these messages said, and to whom; what had not been sent is not sent. The caller has locked them.
 create or replace function millrace.mail_forget(ids uuid[], jobs bigint[]) returns void
@@ -267,30 +275,37 @@ begin
     perform millrace.audited('mail.erase', null, jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs)), caller => mail_erase.caller);
     return jsonb_build_object('messages', cardinality(ids), 'jobs', cardinality(jobs), 'events', notes, 'suppressions_hashed', hashes);
 end $$;
+select millrace.door_is('mail', 'mail_erase', 'admin', 'staff', audited => true);
 
 create or replace view millrace.mail_messages as
 select m.id, m.kind, m.status, m.service, m.template, m.version, m.locale, m.priority, m.purpose, m.tenant, m.attempts, m.provider_message_id, m.created_at,
        m.scheduled_at, m.sent_at, m.error, m.error_class, (select e.user_message from millrace.error_classes e where e.error_class = m.error_class) as user_message
   from millrace.mail m;
+select millrace.view_is('mail', 'mail_messages', 'worker, viewer');
 
 create or replace view millrace.mail_attempts as
 select a.message, a.n, a.provider, a.outcome, a.error, a.code, a.batch, a.key, a.at, a.ms from millrace.mail_attempt a;
+select millrace.view_is('mail', 'mail_attempts', 'worker, viewer');
 
 create or replace view millrace.mail_events as
 select x.message, x.at, x.type, x.recipient, x.data from millrace.mail_note x where x.message is not null;
+select millrace.view_is('mail', 'mail_events', 'worker, operator');
 
 -- Which role did what; it never contains an address.
 create or replace view millrace.mail_audit_log as
 select a.id, a.at, a.by, a.what, a.message, a.detail from millrace.mail_audit a;
+select millrace.view_is('mail', 'mail_audit_log', 'admin');
 
 create or replace view millrace.mail_analytics as
 select t.type, t.service, t.template, t.success, t.at, t.error from millrace.mail_tale t;
+select millrace.view_is('mail', 'mail_analytics', 'worker, viewer');
 
 -- One message, for the caller that enqueued it.
 create or replace function millrace.mail_message(id uuid, caller millrace.caller_name default current_user) returns setof millrace.mail_messages
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id and millrace.may_see(m.owner, m.tenant, caller => mail_message.caller)
 $$;
+select millrace.door_is('mail', 'mail_message', 'client, worker', 'tenant mail', 'One mail, and what became of it.');
 
 -- The newest first, after `after`.
 create or replace function millrace.mail_list(status text default null, since timestamptz default null, after uuid default null, page int default 50)
@@ -313,6 +328,7 @@ begin
          where (mail_list.status is null or m.status = mail_list.status) and (since is null or m.created_at >= since) and (last_seq is null or m.seq < last_seq)
          order by m.seq desc limit page;
 end $$;
+select millrace.door_is('mail', 'mail_list', 'worker, viewer', 'staff');
 
 -- The newest first, older than `after`.
 create or replace function millrace.mail_audits(what text default null, by text default null, message uuid default null, since timestamptz default null,
@@ -329,6 +345,7 @@ begin
            and (mail_audits.after is null or a.id < mail_audits.after)
          order by a.id desc limit mail_audits.page;
 end $$;
+select millrace.door_is('mail', 'mail_audits', 'admin', 'staff');
 
 -- All that is known of a message, as `mail show` prints it; raw: with its content.
 create or replace function millrace.mail_story(the_id uuid, raw boolean default false) returns jsonb
@@ -340,6 +357,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
         || case when raw then jsonb_build_object('content', (select to_jsonb(c) - 'message' - 'addresses' from millrace.mail_content c where c.message = v.id)) else '{}' end
       from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = the_id
 $$;
+select millrace.door_is('mail', 'mail_story', 'worker, operator', 'staff');
 
 -- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.mail_changes(since bigint default 0, page int default 50)
@@ -357,6 +375,7 @@ begin
     end if;
     return query select c.seq, c.at, c.message, c.change, c.data from millrace.mail_change c where c.seq > coalesce(since, 0) order by c.seq limit page;
 end $$;
+select millrace.door_is('mail', 'mail_changes', 'worker', 'staff');
 
 -- The mail part of status.
 create or replace function millrace.mail_state(out chosen text, out current text, out since timestamptz, out reason text, out parked bigint, out unknown bigint, out strays bigint)
@@ -367,6 +386,7 @@ begin
     unknown := (select count(*) from (select from millrace.mail m where m.status = 'unknown' limit 10000) x);
     strays := (select count(*) from (select from millrace.mail_note n where n.message is null limit 10000) x);
 end $$;
+select millrace.door_is('mail', 'mail_state', 'worker, viewer', 'staff');
 
 -- What status says of this room: see room_states.
 create or replace function millrace.mail_status_part() returns jsonb

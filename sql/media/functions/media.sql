@@ -101,6 +101,8 @@ begin
     end if;
     return the_id;
 end $$;
+select millrace.door_is('media', 'media_process', 'client, worker', 'actor person',
+    'Makes a thumbnail of a picture, or a copy without its metadata. Returns the id.');
 
 create or replace function millrace.media_sees(m millrace.media, me text, caller name) returns boolean
 language sql stable as $$
@@ -129,6 +131,9 @@ begin
         perform millrace.refuse('there are no such media', 'id', null, 'P0002', 'not_found');
     end if;
 end $$;
+select millrace.door_is('media', 'media', 'client, worker', 'tenant media',
+    'How a thumbnail, a cleaned picture or a rendered file stands, and where its files are.',
+    who_may => array['see how media of its stand: itself, staff']);
 
 -- A link to one of the files. Who has the link can read the file, so it expires by itself, and with the media.
 create or replace function millrace.media_link(
@@ -155,6 +160,7 @@ begin
     return millrace.blob_link(f.blob, f.mime_type, f.kind || case f.mime_type when 'image/jpeg' then '.jpg' when 'image/png' then '.png' when 'application/pdf' then '.pdf'
         when 'text/html; charset=utf-8' then '.html' else '.txt' end, media_link.valid, 'media:' || m.id || ':' || f.kind);
 end $$;
+select millrace.door_is('media', 'media_link', 'client, worker', 'tenant media', 'A link to a file of media.');
 
 -- With the row locked. Nothing is left of it; the blobs go with the next sweep, if nothing else refers to them.
 create or replace function millrace.media_gone(m millrace.media) returns void
@@ -184,6 +190,8 @@ begin
     perform millrace.media_told(m, 'deleted', '{}');
     return true;
 end $$;
+select millrace.door_is('media', 'media_delete', 'client, worker', 'tenant media',
+    'Deletes media, and calls off a job that has not ended.', who_may => array['delete media of its: itself, staff']);
 
 -- Joins in person_erase: how many went.
 create or replace function millrace.media_erase_person(person text) returns bigint
@@ -218,6 +226,7 @@ select m.id, m.what, m.status, m.reason, m.sentence, m.mime_type, m.tenant, m.ow
           from millrace.media_file f where f.media = m.id) as files,
        m.created_at, m.ended_at
   from millrace.media m;
+select millrace.view_is('media', 'media_overview', 'worker');
 
 -- What this room keeps of a person: see person_export.
 create or replace function millrace.media_export_person(person text) returns table (thing text, id text, data jsonb)

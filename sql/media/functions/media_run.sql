@@ -28,6 +28,7 @@ begin
         return query select m.what, m.blob, m.wish;
     end if;
 end $$;
+select millrace.door_is('media', 'media_take', 'worker', 'staff');
 
 -- With the row locked.
 create or replace function millrace.media_end(m millrace.media, the_status text, the_type text, the_reason text, the_sentence text) returns void
@@ -71,6 +72,7 @@ begin
     end if;
     return 'made';
 end $$;
+select millrace.door_is('media', 'media_made', 'worker', 'staff');
 
 -- Records why there are none. False: there is nothing to do any more.
 create or replace function millrace.media_failed(token text, the_id uuid, the_type text, reason text, sentence text, spent int) returns boolean
@@ -85,6 +87,7 @@ begin
     perform millrace.media_end(m, 'failed', the_type, media_failed.reason, media_failed.sentence);
     return true;
 end $$;
+select millrace.door_is('media', 'media_failed', 'worker', 'staff');
 
 -- Ends media whose job was cancelled or given up by somebody else. Returns how many.
 create or replace function millrace.media_check(most int default 100) returns int

@@ -69,3 +69,4 @@ begin
     end if;
     return the_job;
 end $$;
+select millrace.door_is('media', 'template_render', 'client, worker', 'granted', 'Fills in a template.');

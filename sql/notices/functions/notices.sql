@@ -60,6 +60,7 @@ begin
     end if;
     return the_id;
 end $$;
+select millrace.door_is('notices', 'notice_send', 'worker', 'staff', who_may => array['send it a notice: staff']);
 
 -- One sending by one channel, for other rooms: with a given address, or null for the person's own. A key is used once per person, so if
 -- there are several channels the key must contain the channel.
@@ -107,6 +108,7 @@ begin
     perform millrace.notice_fold(the_id);
     return true;
 end $$;
+select millrace.door_is('notices', 'notice_cancel', 'worker, operator', 'staff');
 
 create or replace function millrace.notice_move(person text, key text, at timestamptz) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -123,6 +125,7 @@ begin
     end if;
     return false;
 end $$;
+select millrace.door_is('notices', 'notice_move', 'worker', 'staff');
 
 -- Plain notices of another room, all together. What has a key that its person has had is passed over. None is due at once, so nobody is woken.
 create or replace function millrace.notices_put(notices millrace.notice_to_send[]) returns void

@@ -49,6 +49,9 @@ begin
     return millrace.notice_send(own_notice_schedule.person, the_kind, own_notice_schedule.data, the_channels, 'own:' || own_notice_schedule.key,
         the_due, the_due + interval '1 day');
 end $$;
+select millrace.door_is('notices', 'own_notice_schedule', 'client, worker', 'actor person',
+    'Sets the person a notice for later.', words => '{"channels": ["push"]}',
+    who_may => array['set itself a notice: itself, back end, staff']);
 
 create or replace function millrace.own_notice_move(person text, key text, at timestamptz, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -63,6 +66,8 @@ begin
      where n.person = own_notice_move.person and n.key = 'own:' || own_notice_move.key and n.status = 'pending';
     return found and millrace.notice_move(own_notice_move.person, 'own:' || own_notice_move.key, the_due);
 end $$;
+select millrace.door_is('notices', 'own_notice_move', 'client, worker', 'actor person',
+    'Moves a notice that the person set itself.', who_may => array['move one of those: itself, back end, staff']);
 
 create or replace function millrace.own_notice_cancel(person text, key text, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -70,3 +75,5 @@ begin
     perform millrace.acts_as_person(own_notice_cancel.actor, own_notice_cancel.person, caller => own_notice_cancel.caller);
     return millrace.notice_cancel(own_notice_cancel.person, 'own:' || own_notice_cancel.key);
 end $$;
+select millrace.door_is('notices', 'own_notice_cancel', 'client, worker', 'actor person',
+    'Cancels a notice that the person set itself.', who_may => array['cancel one of those: itself, back end, staff']);

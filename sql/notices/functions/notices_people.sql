@@ -41,6 +41,9 @@ begin
         select o.token from millrace.device o where o.person = device_add.person order by o.seen_at desc, o.token offset 50);
     return was is distinct from device_add.person;
 end $$;
+select millrace.door_is('notices', 'device_add', 'client, worker', 'actor person', 'Adds a device for push notices.',
+    words => '{"platform": ["apns", "apns_sandbox", "fcm"]}',
+    who_may => array['add a device of its: itself, back end, staff']);
 
 create or replace function millrace.device_remove(token text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -50,6 +53,8 @@ begin
     delete from millrace.device d where d.token = device_remove.token and (me is null or d.person = me);
     return found;
 end $$;
+select millrace.door_is('notices', 'device_remove', 'client, worker', 'actor token', 'Removes a device.',
+    who_may => array['remove a device of its: itself, back end, staff']);
 
 create or replace function millrace.device_list(of_person text default null, after text default null, page int default 50)
 returns table (token text, person text, platform text, app text, seen_at timestamptz)
@@ -61,6 +66,7 @@ begin
       where (of_person is null or d.person = of_person) and (device_list.after is null or d.token > device_list.after)
       order by d.token limit device_list.page;
 end $$;
+select millrace.door_is('notices', 'device_list', 'worker', 'staff');
 
 -- channels: {"push": true, "mail": "ada@example.org", "sms": "+4930123456", "voice": "+4930123456", "kinds": {"daily_reminder": ["push"], "quest_available": []}}.
 -- Without a list for its kind a notice goes by push and mail; sms and voice are for alarms, which use all channels, at any hour. The same
@@ -115,6 +121,8 @@ begin
         notice_preferences.locale);
     return true;
 end $$;
+select millrace.door_is('notices', 'notice_preferences', 'client, worker', 'actor person',
+    'Sets how and when a person is told of notices.', who_may => array['set how it is told: itself, back end, staff']);
 
 create or replace function millrace.preference_count(the_person text, the_channels jsonb) returns void
 language plpgsql volatile as $$

@@ -67,6 +67,7 @@ begin
     end loop;
     return recorded;
 end $$;
+select millrace.door_is('notices', 'notice_record', 'worker', 'staff');
 
 -- The mail service took it and could not deliver it, so nobody was told.
 create or replace function millrace.notice_mail_ended() returns trigger
@@ -113,6 +114,7 @@ begin
                               and coalesce(y.wait_until, y.due_at) <= t order by y.alarm, coalesce(y.wait_until, y.due_at) limit 10000) b) n;
     select count(*) into lost from millrace.notice y where y.alarm and y.status = 'failed' and y.parent is null and y.due_at > t - interval '1 hour';
 end $$;
+select millrace.door_is('notices', 'notice_state', 'worker, viewer', 'staff');
 
 -- Kept for a month after they were due; a key may be used again then.
 create or replace function millrace.notices_expire() returns int
@@ -130,6 +132,7 @@ create or replace view millrace.notices as
 select n.id, n.person, n.kind, n.key, n.channel, n.provider, n.status, n.attempts, n.duplicates, n.alarm, n.due_at, n.accepted_at, n.error,
        n.expires_at, n.created_at, n.channels, n.parent, n.data
   from millrace.notice n;
+select millrace.view_is('notices', 'notices', 'worker, operator');
 
 create or replace function millrace.notice_list(the_person text default null, the_status text default null, only_alarms boolean default false, after text default null, page int default 50)
 returns table (id uuid, person text, kind text, key text, channel text, provider text, status text, attempts int, duplicates int, alarm boolean, due_at timestamptz,
@@ -154,6 +157,7 @@ begin
        and (last is null or (n.due_at, n.id) < (last, last_id))
      order by n.due_at desc, n.id desc limit notice_list.page;
 end $$;
+select millrace.door_is('notices', 'notice_list', 'worker, viewer', 'staff');
 
 -- One notice with its sendings and their tries. No address: that stands with the person.
 create or replace function millrace.notice_story(the_id uuid) returns jsonb
@@ -166,6 +170,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                                 from millrace.notice c where c.parent = the_id), '[]'))
       from millrace.notices v where v.id = the_id
 $$;
+select millrace.door_is('notices', 'notice_story', 'worker, operator', 'staff');
 
 -- The present token, and whether the caller should make the next one: the first caller after the token is `fresh` seconds old, for ten
 -- seconds.
@@ -182,6 +187,7 @@ begin
     at := extract(epoch from t);
     return next;
 end $$;
+select millrace.door_is('notices', 'provider_token_take', 'worker', 'staff');
 
 -- False: another worker was faster.
 create or replace function millrace.provider_token_put(the_name text, the_holder bigint, the_token jsonb, made float8) returns boolean
@@ -191,6 +197,7 @@ begin
      where p.name = the_name and p.holder = the_holder;
     return found;
 end $$;
+select millrace.door_is('notices', 'provider_token_put', 'worker', 'staff');
 
 -- What status says of this room: see room_states.
 create or replace function millrace.notice_status_part() returns jsonb

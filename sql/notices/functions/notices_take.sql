@@ -172,6 +172,7 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('notices', 'notice_take', 'worker', 'staff');
 
 -- Seconds until something of this lane is due; null when nothing waits.
 create or replace function millrace.notice_next(is_alarm boolean) returns float8
@@ -182,6 +183,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
         (select coalesce(n.wait_until, n.due_at) from millrace.notice n where n.alarm = is_alarm and n.status in ('pending', 'attempting') and n.address is not null
           order by n.alarm, coalesce(n.wait_until, n.due_at) limit 1)) - millrace.now())::float8
 $$;
+select millrace.door_is('notices', 'notice_next', 'worker', 'staff');
 
 -- Enqueues mails, in one transaction with the record here, so they are accepted exactly once. A refused one gets the reason.
 create or replace function millrace.notice_mail(the_holder bigint, mails jsonb) returns int
@@ -216,3 +218,4 @@ begin
     end loop;
     return done;
 end $$;
+select millrace.door_is('notices', 'notice_mail', 'worker', 'staff');

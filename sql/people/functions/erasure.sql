@@ -30,6 +30,8 @@ begin
     end loop;
     return answer;
 end $$;
+select millrace.door_is('people', 'person_erase', 'client, worker', 'actor person', 'Erases everything of a person.',
+    who_may => array['erase it: itself, back end, staff']);
 
 -- Joins in person_erase, behind the quests, which lock the family.
 create or replace function millrace.members_erase_person(person text) returns bigint
@@ -116,3 +118,5 @@ begin
         exit when rows >= person_export.page;
     end loop;
 end $$;
+select millrace.door_is('people', 'person_export', 'client, worker', 'actor person', 'All that is kept of a person, row by row.',
+    who_may => array['read all that is kept of it: itself, back end, staff']);

@@ -70,6 +70,7 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('people', 'family_create', 'client, worker', 'actor', 'Makes a family.');
 
 create or replace function millrace.family_actor(actor text, family text, caller name) returns text
 language plpgsql stable as $$

@@ -108,6 +108,9 @@ begin
     delete from millrace.family_invitation i where i.family = f and i.person = me;
     return true;
 end $$;
+select millrace.door_is('people', 'family_join', 'client, worker', 'actor family', 'Joins a family.',
+    words => '{"role": ["teen", "parent"]}', who_may => array['let somebody in without asking them: back end, staff',
+        'put it into another family: nobody', 'make it a parent, once it is invited to be one: itself, back end, staff']);
 
 -- The open invitation, or a declined one that can still be accepted, because a no may be a mistake.
 create or replace function millrace.invitation_of(the_family text, the_person text) returns millrace.family_invitation
@@ -158,6 +161,9 @@ begin
     perform millrace.valid_name(family_invite.person, 'person');
     return millrace.invitation_make(family_invite.family, family_invite.person, family_invite.role, me);
 end $$;
+select millrace.door_is('people', 'family_invite', 'client, worker', 'actor member', 'Invites somebody into a family.',
+    words => '{"role": ["teen", "parent"]}',
+    who_may => array['invite somebody into its family: parent, back end, staff']);
 
 -- The person declines; a parent or a back end withdraws. False: there was nothing to decline or to withdraw.
 create or replace function millrace.family_uninvite(family text, person text, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -178,6 +184,9 @@ begin
      where i.family = family_uninvite.family and i.person = family_uninvite.person and i.declined_at is null and i.expires_at > millrace.now();
     return found;
 end $$;
+select millrace.door_is('people', 'family_uninvite', 'client, worker', 'actor member',
+    'Takes an invitation back, or declines it.',
+    who_may => array['decline an invitation of its, or withdraw it: itself, parent, back end, staff']);
 
 -- A person's own invitations, or with `of_family` those of a family for its parents, in the order of their names, after the one in `after`.
 create or replace function millrace.family_invitations(
@@ -204,6 +213,9 @@ begin
            and case when whose is not null then i.family else i.person end > behind
          order by case when whose is not null then i.family else i.person end limit family_invitations.page;
 end $$;
+select millrace.door_is('people', 'family_invitations', 'client, worker', 'actor member',
+    'Who is invited to a family.', who_may => array['see who is invited: parent, back end, staff',
+        'see what it is invited to: itself, back end, staff']);
 
 -- For the person itself; a parent may remove a teen, and a back end anybody. Nothing is deleted: points, moods and streaks stay the
 -- person's.
@@ -232,6 +244,10 @@ begin
     delete from millrace.family_invitation i where i.family = f.family and i.invited_by = family_leave.person;
     return true;
 end $$;
+select millrace.door_is('people', 'family_leave', 'client, worker', 'actor family',
+    'Leaves a family, or removes somebody from it.',
+    who_may => array['take it out of the family: itself, parent, back end, staff',
+        'take a parent out of the family: back end, staff']);
 
 -- For a parent, or a back end. False: the family is in this zone already. What follows the clock of the family moves by triggers of its room.
 create or replace function millrace.family_zone(family text, zone text, caller millrace.caller_name default current_user) returns boolean
@@ -249,6 +265,9 @@ begin
     update millrace.family x set zone = family_zone.zone where x.family = f.family;
     return true;
 end $$;
+select millrace.door_is('people', 'family_zone', 'client, worker', 'actor family',
+    'Moves a family to another time zone.',
+    who_may => array['move the family to another zone: parent, back end, staff']);
 
 create or replace function millrace.people_expire(most int default 20000) returns bigint
 language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$

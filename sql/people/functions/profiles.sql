@@ -47,6 +47,10 @@ begin
            changed_at = excluded.changed_at;
     return true;
 end $$;
+select millrace.door_is('people', 'person_profile', 'client, worker', 'actor person',
+    'Sets a person''s name, locale, time zone and hour of reminders.',
+    words => '{"map": ["", "geo", "osm", "apple", "google"]}',
+    who_may => array['set how it is called: itself, back end, staff']);
 
 -- A person's profile and what it has said of notices, in one answer. Members of its family, and those whose contact it has agreed to be or who have agreed
 -- to be its own, see the name and the picture alone.
@@ -72,6 +76,9 @@ begin
     return shown || jsonb_build_object('locale', p.locale, 'zone', p.zone, 'reminder_hour', p.reminder_hour, 'map', p.map,
         'notices', case when n.person is not null then jsonb_build_object('zone', n.zone, 'quiet_from', n.quiet_from, 'quiet_to', n.quiet_to, 'channels', n.channels, 'locale', n.locale) end);
 end $$;
+select millrace.door_is('people', 'person_show', 'client, worker', 'actor person',
+    'A person''s profile and preferences; of another, its name and picture.',
+    who_may => array['see its name and picture: itself, teen, parent, back end, staff']);
 
 -- In one family, or known by what rooms say, such as a contact who has agreed. A hook that fails is an error here, so nobody is shown more.
 create or replace function millrace.person_knows(me text, other text) returns boolean

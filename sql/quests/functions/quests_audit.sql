@@ -39,6 +39,7 @@ begin
           from millrace.quest_family f
          where f.family >= quest_audit.after and (f.family = quest_audit.after) = quest_audit.exactly order by f.family limit quest_audit.page;
 end $$;
+select millrace.door_is('quests', 'quest_audit', 'admin', 'staff');
 
 -- Makes a family's stored results what its events say; true when something changed.
 create or replace function millrace.quest_repair(family text, caller millrace.caller_name default current_user) returns boolean
@@ -78,3 +79,4 @@ begin
     end if;
     return changed;
 end $$;
+select millrace.door_is('quests', 'quest_repair', 'admin', 'staff', audited => true);

@@ -68,6 +68,8 @@ begin
     awarded := millrace.quest_do(f, quest_complete.person, the_day, coalesce(the_at, t), t);
     return jsonb_build_object('completed', true, 'awarded', awarded, 'total', millrace.points_total(quest_complete.person), 'day', the_day);
 end $$;
+select millrace.door_is('quests', 'quest_complete', 'client, worker', 'actor member',
+    'Completes the quest of the day.', who_may => array['complete its quest: itself, back end, staff']);
 
 -- All or nothing; at most 500.
 create or replace function millrace.quest_complete_many(completions jsonb, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -85,6 +87,8 @@ exception when data_exception then
     perform millrace.quest_batch_refused('completions', sqlstate, sqlerrm);
     raise;
 end $$;
+select millrace.door_is('quests', 'quest_complete_many', 'client, worker', 'actor member',
+    'Completes many quests, all or none.');
 
 -- The error for an entry of a wrong type is Postgres's own and does not name the field's kind; ours are 22023.
 create or replace function millrace.quest_batch_refused(field text, code text, sentence text) returns void
@@ -142,6 +146,8 @@ begin
     end if;
     return jsonb_build_object('undone', undone, 'awarded', taken, 'total', millrace.points_total(quest_undo.person), 'day', the_day);
 end $$;
+select millrace.door_is('quests', 'quest_undo', 'client, worker', 'actor member', 'Takes a completion back.',
+    who_may => array['take a completion of its back: itself, parent, back end, staff']);
 
 create or replace function millrace.quest_today(family text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -172,6 +178,8 @@ begin
       join millrace.quest_item i on i.id = coalesce(q.item, millrace.quest_item_of(f.family, c.today, r.rotation));
     return answer;
 end $$;
+select millrace.door_is('quests', 'quest_today', 'client, worker', 'actor member', 'The family''s quest of today.',
+    who_may => array['see the family''s quest: itself, teen, parent, back end, staff']);
 
 create or replace function millrace.streak_now(s int[], outcomes text[]) returns int[]
 language plpgsql immutable as $$
@@ -189,6 +197,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     return millrace.points_total(points.person, millrace.person_sees_since(points.actor, points.person, caller => points.caller));
 end $$;
+select millrace.door_is('quests', 'points', 'client, worker', 'actor person', 'The points of a person.',
+    who_may => array['see its points: itself, parent, back end, staff']);
 
 -- A worker's own award, once per key; false when it was booked before.
 create or replace function millrace.points_award(person text, delta int, key text, reason text) returns boolean
@@ -211,6 +221,7 @@ begin
         on conflict do nothing;
     return found;
 end $$;
+select millrace.door_is('quests', 'points_award', 'worker', 'staff', who_may => array['award it points: staff']);
 
 -- A family's days as one member saw them, newest first, after the day in `after`; with `of_kind` those whose quest was of that kind.
 create or replace function millrace.quest_history(
@@ -244,6 +255,10 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('quests', 'quest_history', 'client, worker', 'actor person',
+    'The family''s days as the person saw them, newest first.',
+    words => '{"of_kind": ["share_hobby", "daily_mood", "family_chat"]}',
+    who_may => array['see its days: itself, parent, back end, staff']);
 
 -- One week of local dates, the one that `week` lies in: counted from the events each time, so that it cannot disagree with them.
 create or replace function millrace.weekly_stats(person text, week date default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -262,6 +277,8 @@ begin
     first := first - (extract(dow from first)::int - coalesce((select x.week_starts from millrace.family x where x.family = f.family), 1) + 7) % 7;
     return millrace.week_of(weekly_stats.person, first, since);
 end $$;
+select millrace.door_is('quests', 'weekly_stats', 'client, worker', 'actor person', 'A week of the person in numbers.',
+    who_may => array['see its week: itself, parent, back end, staff']);
 
 create or replace function millrace.week_of(the_person text, first date, since timestamptz) returns jsonb
 language sql stable as $$

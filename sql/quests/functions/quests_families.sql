@@ -95,11 +95,13 @@ select q.family, q.day, i.kind, i.title, q.state,
        (select count(*) from millrace.quest_completion c where c.family = q.family and c.day = q.day and c.undone_at is null) as completions,
        i.name as id, i.description
   from millrace.quest q join millrace.quest_item i on i.id = q.item;
+select millrace.view_is('quests', 'quests', 'worker, operator');
 
 create or replace view millrace.families as
 select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_member m where m.family = f.family) as members, q.today,
        q.next_rollover_at, q.streak, q.best, q.freezes, q.failures, q.problem, f.created_at
   from millrace.family f join millrace.quest_family q on q.family = f.family;
+select millrace.view_is('quests', 'families', 'worker, operator');
 
 -- The kinds of this room's jobs: see rooms.
 create or replace function millrace.quest_kinds() returns setof text

@@ -7,6 +7,7 @@ language sql immutable security definer set search_path = pg_catalog, pg_temp as
         'Astronomy', 'Bird watching', 'Fishing', 'Camping', 'Football', 'Basketball', 'Tennis', 'Skateboarding', 'Skiing', 'Knitting', 'Sewing',
         'Pottery', 'Woodworking', 'Writing', 'Languages', 'Volunteering', 'Collecting'])
 $$;
+select millrace.door_is('quests', 'hobby_presets', 'client, worker', 'open', 'Names of hobbies to choose from.');
 
 create or replace function millrace.hobby_text(value text, field text, most int) returns text
 language plpgsql immutable as $$
@@ -84,6 +85,8 @@ begin
     end if;
     return the_id;
 end $$;
+select millrace.door_is('quests', 'hobby_save', 'client, worker', 'actor person', 'Saves a hobby and a fact about it.',
+    who_may => array['save a hobby of its: itself, back end, staff']);
 
 -- Newest first, after the id in `after`; with who of the family has seen each. Without a family: all that the actor has saved itself.
 create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
@@ -136,6 +139,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('quests', 'hobbies', 'client, worker', 'actor member', 'Hobbies of the person or the family.',
+    who_may => array['see the family''s hobbies: itself, teen, parent, back end, staff']);
 
 -- True the first time. One's own hobby is not news.
 create or replace function millrace.hobby_seen(hobby uuid, person text, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -163,6 +168,8 @@ begin
     perform millrace.points_book(hobby_seen.person, 'seen:' || h.id, r.seen, 'hobby_seen', the_day) from millrace.quest_rule r;
     return true;
 end $$;
+select millrace.door_is('quests', 'hobby_seen', 'client, worker', 'actor person',
+    'Says that a hobby of somebody else was seen.');
 
 -- The quiz: the answers are the names of the hobbies. Cards that the actor has answered show the answer.
 create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
@@ -189,6 +196,8 @@ begin
         return next;
     end loop;
 end $$;
+select millrace.door_is('quests', 'cards', 'client, worker', 'actor member', 'The cards of the family''s quiz.',
+    who_may => array['see the family''s cards: itself, teen, parent, back end, staff']);
 
 -- Right is the name of the hobby, in any case. Points for an answer, right or wrong, and for the first one only.
 create or replace function millrace.card_answer(card uuid, person text, answer text, at timestamptz default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -225,3 +234,5 @@ begin
     end if;
     return jsonb_build_object('right', is_right, 'awarded', awarded, 'total', millrace.points_total(card_answer.person), 'name', h.name);
 end $$;
+select millrace.door_is('quests', 'card_answer', 'client, worker', 'actor person',
+    'Answers a card of the family''s quiz.');

@@ -71,6 +71,9 @@ begin
     perform millrace.quest_do_if(f, mood_log.person, the_day, 'daily_mood', the_at, t);
     return the_id;
 end $$;
+select millrace.door_is('quests', 'mood_log', 'client, worker', 'actor person', 'Logs a mood. Returns its id.',
+    words => '{"color": ["happy", "excited", "calm", "anxious", "sad", "angry", "confused", "tired"]}',
+    who_may => array['log a mood of its: itself, back end, staff']);
 
 -- All or nothing; at most 500.
 create or replace function millrace.mood_log_many(moods jsonb, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -89,6 +92,7 @@ exception when data_exception then
     perform millrace.quest_batch_refused('moods', sqlstate, sqlerrm);
     raise;
 end $$;
+select millrace.door_is('quests', 'mood_log_many', 'client, worker', 'actor person', 'Logs many moods, all or none.');
 
 -- An action also completes the quest, if the quest is of that kind.
 create or replace function millrace.quest_do_if(f millrace.quest_family, the_person text, the_day date, the_kind text, done_at timestamptz, t timestamptz) returns int
@@ -216,6 +220,8 @@ begin
     end if;
     return true;
 end $$;
+select millrace.door_is('quests', 'mood_delete', 'client, worker', 'actor mood', 'Deletes a mood.',
+    who_may => array['delete a mood of its: itself, back end, staff']);
 
 -- Newest first, after the id in `after`. Other members see the moods that were logged in the family, each after its delay.
 create or replace function millrace.moods(
@@ -247,6 +253,9 @@ begin
            and (moods.since is null or m.at >= moods.since) and (moods.after is null or (m.at, m.id) < (last.at, last.id))
          order by m.at desc, m.id desc limit moods.page;
 end $$;
+select millrace.door_is('quests', 'moods', 'client, worker', 'actor person', 'Moods of a person, newest first.',
+    answers => '{"color": ["happy", "excited", "calm", "anxious", "sad", "angry", "confused", "tired"]}',
+    who_may => array['see its moods, after their buffer: itself, teen, parent, back end, staff']);
 
 create or replace function millrace.streak(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -271,3 +280,5 @@ begin
         'moods_today', (select count(*) from millrace.mood o where o.person = streak.person and o.day = today and o.deleted_at is null
             and o.at > millrace.now() - interval '3 days'));
 end $$;
+select millrace.door_is('quests', 'streak', 'client, worker', 'actor person',
+    'The person''s streak of days with a mood.', who_may => array['see its streak: itself, parent, back end, staff']);

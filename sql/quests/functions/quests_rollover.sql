@@ -164,6 +164,7 @@ begin
     select min(f.due_at) into next_at from millrace.quest_family f;
     return next;
 end $$;
+select millrace.door_is('quests', 'quest_rollover', 'worker', 'staff');
 
 -- What a rollover would do now.
 create or replace function millrace.quest_rollover_due(most int default 50)
@@ -173,6 +174,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
       from (select millrace.now() as t) x, millrace.quest_family f
      where f.due_at <= x.t order by f.due_at, f.family limit most
 $$;
+select millrace.door_is('quests', 'quest_rollover_due', 'worker', 'staff');
 
 -- For status and doctor.
 create or replace function millrace.quest_state(out families bigint, out due bigint, out oldest timestamptz, out broken bigint, out at timestamptz)
@@ -183,6 +185,7 @@ begin
     select count(*), min(f.next_rollover_at) into due, oldest from millrace.quest_family f where f.due_at <= at and f.problem is null;
     select count(*) into broken from millrace.quest_family f where f.problem is not null;
 end $$;
+select millrace.door_is('quests', 'quest_state', 'worker, viewer', 'staff');
 
 -- After an update of the time-zone database: computes moved ends of days again. Once a day for each zone in use.
 create or replace function millrace.quest_zones_check(force boolean default false) returns int
@@ -212,6 +215,7 @@ begin
     end loop;
     return moved;
 end $$;
+select millrace.door_is('quests', 'quest_zones_check', 'worker', 'staff');
 
 -- What collectors of metrics read of this room: see measure_rooms.
 create or replace function millrace.quest_measures(t timestamptz) returns table (name text, labels text[], value float8)

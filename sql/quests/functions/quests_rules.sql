@@ -178,3 +178,4 @@ begin
     perform millrace.audited('quest.rules', null, jsonb_build_object('names', (select jsonb_agg(k) from jsonb_object_keys(rules) k)), caller => quest_rules_set.caller);
     return true;
 end $$;
+select millrace.door_is('quests', 'quest_rules_set', 'worker', 'staff', audited => true);

@@ -88,12 +88,14 @@ begin
     perform millrace.audited('quota.set', quota_set.tenant, jsonb_build_object('name', quota_set.name, 'allowed', quota_set.allowed, 'period', quota_set.period), caller => quota_set.caller);
     return true;
 end $$;
+select millrace.door_is('quotas', 'quota_set', 'admin', 'staff', audited => true);
 
 -- Clients that read this view may call neither function above, so it repeats their arithmetic.
 create or replace view millrace.quotas as
 select q.tenant, q.name, q.allowed as "limit", case when q.since < p.since then 0 else ceil(q.used)::bigint end as used,
        ((p.since at time zone 'UTC') + ('1 ' || q.period)::interval) at time zone 'UTC' as reset_date
   from millrace.quota q cross join lateral (select date_trunc(q.period, millrace.now() at time zone 'UTC') at time zone 'UTC' as since) p;
+select millrace.view_is('quotas', 'quotas', 'worker, viewer');
 
 -- Sets the quotas of an account where no admin has; who has used most of a new one is told at once.
 create or replace function millrace.quota_of_plan(the_tenant text, quotas jsonb, the_period text) returns void

@@ -66,6 +66,7 @@ begin
         'products', to_jsonb(subscription_plan_set.products), 'default', subscription_plan_set.is_default), caller => subscription_plan_set.caller);
     return true;
 end $$;
+select millrace.door_is('subscriptions', 'subscription_plan_set', 'admin', 'staff', audited => true);
 
 -- All subscriptions and accounts are looked at again, by a job.
 create or replace function millrace.subscription_spread() returns void
@@ -92,6 +93,7 @@ begin
     perform millrace.audited('subscription_plan.remove', subscription_plan_remove.name, null, caller => subscription_plan_remove.caller);
     return true;
 end $$;
+select millrace.door_is('subscriptions', 'subscription_plan_remove', 'admin', 'staff', audited => true);
 
 create or replace function millrace.subscription_plans()
 returns table (name text, title text, rank int, quotas jsonb, period text, grace interval, notice interval, is_default boolean, products text[], subscriptions bigint)
@@ -101,6 +103,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
            (select count(*) from millrace.subscription s where s.plan = p.name and millrace.subscription_has_rights(s.state))
       from millrace.subscription_plan p order by p.rank desc, p.name
 $$;
+select millrace.door_is('subscriptions', 'subscription_plans', 'worker', 'staff');
 
 -- Only a back end or staff: somebody signed in buys at a store.
 create or replace function millrace.subscription_backend(caller name) returns void
@@ -154,6 +157,10 @@ begin
         jsonb_build_object('plan', subscription_set.plan, 'status', subscription_set.status, 'period_end', subscription_set.period_end), caller => subscription_set.caller);
     return (select s.id from millrace.subscription s where s.store = 'manual' and s.ref = the_ref);
 end $$;
+select millrace.door_is('subscriptions', 'subscription_set', 'client, worker', 'backend',
+    'Gives an account a plan that no store knows of. For back ends.', audited => true,
+    words => '{"status": ["active", "trial", "unpaid", "ended", "revoked"]}',
+    who_may => array['give it a plan: back end, staff']);
 
 -- Says whose a store's subscription is, before or after the store speaks of it. False: that was known.
 create or replace function millrace.subscription_link(
@@ -193,6 +200,10 @@ begin
     perform millrace.audited('subscription.link', s.id::text, jsonb_build_object('store', subscription_link.store), caller => subscription_link.caller);
     return true;
 end $$;
+select millrace.door_is('subscriptions', 'subscription_link', 'client, worker', 'backend',
+    'Says whose a store''s subscription is. For back ends.', audited => true,
+    words => '{"store": ["stripe", "apple"]}',
+    who_may => array['say that a store''s subscription is its: back end, staff']);
 
 -- A person's plan, subscriptions and quotas. Those of its tenant count, which without a tenant in the claims is the person.
 create or replace function millrace.subscription_mine(actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -210,6 +221,9 @@ begin
         'quotas', coalesce((select jsonb_agg(jsonb_build_object('name', q.name, 'limit', q."limit", 'used', q.used, 'reset_date', q.reset_date) order by q.name)
                               from millrace.quotas q where q.tenant = own), '[]'));
 end $$;
+select millrace.door_is('subscriptions', 'subscription_mine', 'client, worker', 'actor person',
+    'The plan, subscriptions and quotas of the caller.',
+    who_may => array['see its plan and quotas: itself, back end, staff']);
 
 create or replace function millrace.subscription_row(s millrace.subscription) returns jsonb
 language sql stable as $$
@@ -233,6 +247,7 @@ begin
            and (the_account is null or s.account = the_account or s.person = the_account) and (subscription_list.after is null or s.id > subscription_list.after)
          order by s.id limit subscription_list.page;
 end $$;
+select millrace.door_is('subscriptions', 'subscription_list', 'worker', 'staff');
 
 -- With its events, the newest first.
 create or replace function millrace.subscription_show(id uuid) returns jsonb
@@ -248,6 +263,7 @@ begin
         select jsonb_agg(jsonb_build_object('id', e.id, 'type', e.type, 'at', e.at, 'arrived_at', e.arrived_at, 'facts', e.facts - array['person', 'tenant']) order by e.at desc, e.rank desc, e.id desc)
           from (select * from millrace.subscription_event y where y.subscription = s.id order by y.at desc, y.rank desc, y.id desc limit 200) e), '[]'));
 end $$;
+select millrace.door_is('subscriptions', 'subscription_show', 'worker', 'staff');
 
 -- What the job subscriptions.due does: looks at one subscription by the clock, or at all after a plan has changed, some in a call. Returns where to go
 -- on; null: done.
@@ -284,6 +300,7 @@ begin
     end loop;
     return case when n = 100 then jsonb_build_object('all', true, 'accounts', last) end;
 end $$;
+select millrace.door_is('subscriptions', 'subscriptions_run', 'worker', 'staff');
 
 -- For doctor and the console: what cannot do its work. stores: those that a plan names products of. told: those that have sent something in the last
 -- 30 days. bare: plans without a quota, where a plan of the same or a higher rank has some, or none has any.
@@ -310,6 +327,7 @@ begin
                        order by r.last_at desc, r.store, r.why), '[]')
                   from millrace.subscription_refusal r where r.last_at > t - interval '7 days');
 end $$;
+select millrace.door_is('subscriptions', 'subscription_state', 'worker, viewer', 'staff');
 
 -- Counts messages that were not taken. Workers call it at most twice a minute for each store and reason: anybody can send such messages.
 create or replace function millrace.subscription_refused(store text, why text, messages bigint) returns void
@@ -320,6 +338,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
        set messages = case when r.last_at < millrace.now() - interval '7 days' then 0 else r.messages end + excluded.messages,
            first_at = case when r.last_at < millrace.now() - interval '7 days' then excluded.first_at else r.first_at end, last_at = excluded.last_at
 $$;
+select millrace.door_is('subscriptions', 'subscription_refused', 'worker', 'staff');
 
 -- Called by maintain. Old events go that no state depends on; what its job has missed is caught up with.
 create or replace function millrace.subscriptions_expire(most int default 2000) returns bigint

@@ -78,6 +78,7 @@ begin
             'person', millrace.subscription_name(o #>> '{metadata,millrace_person}'),
             'tenant', millrace.subscription_name(o #>> '{metadata,millrace_tenant}')));
 end $$;
+select millrace.door_is('subscriptions', 'subscription_stripe', 'worker', 'staff');
 
 -- A notification of Apple (App Store Server Notifications V2), with `transaction` and `renewal` decoded in its data. Apple's token of the account says
 -- whose it is, where persons are UUIDs.
@@ -116,3 +117,4 @@ begin
             'is_upgraded', case when x -> 'isUpgraded' = 'true' then true end,
             'person', millrace.subscription_name(x ->> 'appAccountToken')));
 end $$;
+select millrace.door_is('subscriptions', 'subscription_apple', 'worker', 'staff');

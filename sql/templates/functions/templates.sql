@@ -8,6 +8,7 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
       from unnest(array['account_notification', 'account_verification', 'email_change', 'invite', 'magic_link', 'password_reset', 'reauthentication', 'welcome']) n
      cross join unnest(array['ar', 'de', 'en']) l
 $$;
+select millrace.door_is('templates', 'template_built_in', 'worker, viewer', 'staff');
 
 create or replace function millrace.template_check_variables(variables jsonb) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
@@ -115,6 +116,7 @@ begin
     perform millrace.audited('template.publish', template_publish.name, jsonb_build_object('locale', template_publish.locale, 'version', the_version), caller => template_publish.caller);
     return the_version;
 end $$;
+select millrace.door_is('templates', 'template_publish', 'admin', 'staff', audited => true);
 
 -- Makes a version live, without a word. True when another was.
 create or replace function millrace.template_make_live(the_name text, the_locale text, the_version int) returns boolean
@@ -168,6 +170,7 @@ begin
     end if;
     return changed;
 end $$;
+select millrace.door_is('templates', 'template_use', 'admin', 'staff', audited => true);
 
 -- The oldest versions that nobody has compiled yet, for a worker with the compiler.
 create or replace function millrace.template_unchecked(most int default 20)
@@ -179,6 +182,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
      order by t.published_at, t.name, t.locale, t.version
      limit least(greatest(most, 1), 100)
 $$;
+select millrace.door_is('templates', 'template_unchecked', 'worker', 'staff');
 
 -- Records the compiler's result for a version: null, or a sentence that says what is wrong. The first result counts; false when there was
 -- one.
@@ -206,6 +210,7 @@ begin
     perform pg_notify('millrace_templates', template_checked.name);
     return true;
 end $$;
+select millrace.door_is('templates', 'template_checked', 'worker', 'staff');
 
 -- The live version in the first of the locales that has one; or a given version, live or not.
 create or replace function millrace.template_source(the_name text, the_locales text[], the_version int default null)
@@ -218,12 +223,14 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
      order by w.n
      limit 1
 $$;
+select millrace.door_is('templates', 'template_source', 'worker, viewer', 'staff');
 
 create or replace function millrace.template_history(the_name text)
 returns table (at timestamptz, name text, locale text, version int, change text, by text, note text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select e.at, e.name, e.locale, e.version, e.change, e.by, e.note from millrace.template_event e where e.name = the_name order by e.id
 $$;
+select millrace.door_is('templates', 'template_history', 'admin, viewer', 'staff');
 
 create or replace view millrace.templates as
 select t.name, t.locale, t.version, l.version is not null as live,
@@ -234,6 +241,7 @@ select t.name, t.locale, t.version, l.version is not null as live,
 union all
 select b.name, b.locale, 0, not exists (select from millrace.template_live l where l.name = b.name and l.locale = b.locale), null, true, null, null, null, null
   from millrace.template_built_in() b;
+select millrace.view_is('templates', 'templates', 'worker, viewer');
 
 -- The variables that the built-in templates require.
 create or replace function millrace.template_built_in_requires(the_template text) returns text[]

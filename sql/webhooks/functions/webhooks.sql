@@ -76,6 +76,7 @@ begin
         'tenant', webhook_add.tenant), caller => webhook_add.caller);
     return query select the_id, the_secret;
 end $$;
+select millrace.door_is('webhooks', 'webhook_add', 'admin', 'staff', audited => true);
 
 -- A new secret. The older ones sign as well until the overlap is over.
 create or replace function millrace.webhook_rotate(id uuid, overlap interval default '1 day', sealed jsonb default null, caller millrace.caller_name default current_user) returns text
@@ -102,6 +103,7 @@ begin
     perform millrace.audited('webhook.rotate', one.id::text, jsonb_build_object('overlap', webhook_rotate.overlap), caller => webhook_rotate.caller);
     return the_secret;
 end $$;
+select millrace.door_is('webhooks', 'webhook_rotate', 'admin', 'staff', audited => true);
 
 -- With all that is known of it.
 create or replace function millrace.webhook_remove(id uuid, caller millrace.caller_name default current_user) returns boolean
@@ -115,6 +117,7 @@ begin
     perform millrace.audited('webhook.remove', webhook_remove.id::text, null, caller => webhook_remove.caller);
     return true;
 end $$;
+select millrace.door_is('webhooks', 'webhook_remove', 'admin', 'staff', audited => true);
 
 create or replace function millrace.webhook_disable(the_id uuid, why text) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$
@@ -148,6 +151,7 @@ begin
     perform millrace.audited('webhook.enable', one.id::text, null, caller => webhook_enable.caller);
     return true;
 end $$;
+select millrace.door_is('webhooks', 'webhook_enable', 'admin, operator', 'staff', audited => true);
 
 -- Sends an event again, or to those who were added since: to all that it is for, or to one of them. How many.
 create or replace function millrace.webhook_redeliver(event uuid, webhook uuid default null, caller millrace.caller_name default current_user) returns int
@@ -182,6 +186,7 @@ begin
     end if;
     return n;
 end $$;
+select millrace.door_is('webhooks', 'webhook_redeliver', 'admin, operator', 'staff', audited => true);
 
 -- The query of an address may contain a secret, so it is not shown.
 create or replace view millrace.webhooks as
@@ -190,9 +195,11 @@ select w.id, regexp_replace(w.url, E'\\?.*$', '?…') as url, w.types, w.mode, w
        (select count(*)::int from (select from millrace.webhook_delivery d where d.webhook = w.id and d.state = 'pending' limit 10000) x) as waiting,
        w.failing_since, w.succeeded_at, greatest(w.blocked_until, w.created_at) as blocked_until, w.created_at
   from millrace.webhook w;
+select millrace.view_is('webhooks', 'webhooks', 'worker, viewer');
 
 create or replace view millrace.webhook_deliveries as
 select d.webhook, d.event, d.seq, d.state, d.attempts, d.code, d.error, d.due_at, d.first_at, d.done_at from millrace.webhook_delivery d;
+select millrace.view_is('webhooks', 'webhook_deliveries', 'worker, viewer');
 
 -- The figures for `status`: due deliveries that no worker has claimed count as late.
 create or replace function millrace.webhook_state(out targets int, out disabled int, out waiting bigint, out late_s float8, out unsealed int, out keys text[])
@@ -209,12 +216,14 @@ begin
     select (count(*) filter (where s.secret ->> '$millrace' is null))::int, coalesce(array_agg(distinct s.secret ->> 'key') filter (where s.secret ->> 'key' is not null), '{}')
       into unsealed, keys from millrace.webhook_secret s where s.until is null or s.until > t;
 end $$;
+select millrace.door_is('webhooks', 'webhook_state', 'worker, viewer', 'staff');
 
 -- Those that a worker's first key has not encrypted.
 create or replace function millrace.webhook_secrets(the_key text, page int default 100) returns table (webhook uuid, n int, secret jsonb)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select s.webhook, s.n, s.secret from millrace.webhook_secret s where s.secret ->> 'key' is distinct from the_key order by s.webhook, s.n limit least(page, 500)
 $$;
+select millrace.door_is('webhooks', 'webhook_secrets', 'worker', 'staff');
 
 create or replace function millrace.webhook_seal(webhook uuid, n int, old jsonb, new jsonb) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -226,6 +235,7 @@ begin
      where s.webhook = webhook_seal.webhook and s.n = webhook_seal.n and s.secret = webhook_seal.old;
     return found;
 end $$;
+select millrace.door_is('webhooks', 'webhook_seal', 'worker', 'staff');
 
 -- What status says of this room: see room_states.
 create or replace function millrace.webhook_status_part() returns jsonb

@@ -32,6 +32,7 @@ begin
     update millrace.webhook_feed f set seq = coalesce(last_seq, fed) where f.seq < coalesce(last_seq, fed);
     return passed;
 end $$;
+select millrace.door_is('webhooks', 'webhook_fan_out', 'worker', 'staff');
 
 -- A rate of n a minute as a bucket: webhook_burst requests at once, and one more after each webhook_pause; never more than n in a minute.
 create or replace function millrace.webhook_burst(rate int) returns int
@@ -119,6 +120,7 @@ begin
         left_over := left_over - case w.mode when 'batch' then 1 else cardinality(picked) end;
     end loop;
 end $$;
+select millrace.door_is('webhooks', 'webhook_claim', 'worker', 'staff');
 
 -- In how many seconds there is something to do; null: nothing waits. 0 and below: now.
 create or replace function millrace.webhook_wait(out targets int, out seconds float8)
@@ -128,6 +130,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
       left join lateral (select x.due_at from millrace.webhook_delivery x where x.webhook = w.id and x.state = 'pending' order by x.due_at limit 1) d on true
      where w.state <> 'disabled'
 $$;
+select millrace.door_is('webhooks', 'webhook_wait', 'worker', 'staff');
 
 -- The outcome of a request with these events. delivered; retry (each after its wait, null: that was the last); refused: never again; gone:
 -- no more events; throttled and later: all wait this long, and it counts as no attempt; alone: a batch was refused; passed: this worker's
@@ -200,6 +203,7 @@ begin
     end if;
     return null;
 end $$;
+select millrace.door_is('webhooks', 'webhook_record', 'worker', 'staff');
 
 -- The outcome of a handshake: allowed, refused, retry after this long (null: no more), later (it was not asked, and is no try), or passed (see
 -- above; after an hour, refused).
@@ -238,6 +242,7 @@ begin
     perform millrace.webhook_disable(the_webhook, why);
     return why;
 end $$;
+select millrace.door_is('webhooks', 'webhook_consent', 'worker', 'staff');
 
 -- A target's address and secrets, for a test by hand.
 create or replace function millrace.webhook_target(the_webhook uuid) returns table (url text, mode text, handshake boolean, state text, secrets text[])
@@ -246,6 +251,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
            (select coalesce(array_agg(s.secret::text order by s.n desc), '{}') from millrace.webhook_secret s where s.webhook = w.id and (s.until is null or s.until > millrace.now()))
       from millrace.webhook w where w.id = the_webhook
 $$;
+select millrace.door_is('webhooks', 'webhook_target', 'worker', 'staff');
 
 -- Deliveries go with their events, 14 days after these; secrets with the end of their overlap.
 create or replace function millrace.webhook_tidy(most int default 50000) returns void
