@@ -1,15 +1,36 @@
 import Foundation
+import Postgres
+import TestSupport
 
-/// `deploy/guides/doors.md`, the table of expected results.
+/// The doors as the database has them, and `deploy/guides/doors.md`, which says what comes of a call by a door's rule.
 struct DoorTable {
     enum Outcome: String, Sendable {
         case open, hidden, refused, closed
     }
 
+    /// A row of `millrace.door`.
     struct Door {
-        let rule: String
+        let room: String
         let name: String
-        let arguments: String
+        let roles: Set<String>
+        /// As the page names it, such as `actor person`.
+        let rule: String
+        /// What a call names, `person`; else the rule.
+        let about: String
+        let isView: Bool
+
+        var arguments: String { DoorCalls.arguments[name] ?? "" }
+        var isForClients: Bool { roles.contains("client") }
+
+        /// Whether its line lets a caller of the tests' in. The owner may do everything, but for saying who people are.
+        func isOpen(to caller: String) -> Bool {
+            switch caller {
+            case "none": false
+            case "owner": name != "right_claims"
+            case "worker", "admin": roles.contains(caller)
+            default: isForClients
+            }
+        }
     }
 
     struct Unreadable: Error {
@@ -22,13 +43,6 @@ struct DoorTable {
 
     /// By rule, object and role.
     private(set) var outcomes: [String: [String: [String: Outcome]]] = [:]
-    private(set) var doors: [Door] = []
-    private(set) var worker: [String] = []
-    private(set) var admin: [String] = []
-    private(set) var viewer: [String] = []
-    /// Beside those of viewers.
-    private(set) var `operator`: [String] = []
-    private(set) var gateway: [String] = []
     /// Kinds whose arguments name a row.
     private(set) var kinds: [String] = []
 
@@ -37,25 +51,12 @@ struct DoorTable {
         for line in try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n") {
             if line.hasPrefix("## ") {
                 heading = String(line.dropFirst(3))
-            } else if heading == "Doors of workers" {
-                worker += Self.names(in: line)
-            } else if heading == "Doors of admins" {
-                admin += Self.names(in: line)
-            } else if heading == "Doors of viewers", line.hasPrefix("`") {
-                viewer += Self.names(in: line)
-            } else if heading == "Doors of operators", line.hasPrefix("`") {
-                `operator` += Self.names(in: line)
-            } else if heading == "Doors of gateways", line.hasPrefix("`") {
-                gateway += Self.names(in: line)
             } else if line.hasPrefix("|"), !line.hasPrefix("|---"), !line.hasPrefix("| rule") {
                 let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
                 if heading == "Kinds whose arguments name a row" {
                     if cells[0].hasPrefix("`") { kinds.append(cells[0].trimmingCharacters(in: ["`"])) }
                 } else if heading == "Rules" {
                     try read(rule: cells, line: line)
-                } else if cells.count == 3 {
-                    doors.append(
-                        Door(rule: cells[0], name: cells[1], arguments: cells[2].trimmingCharacters(in: ["`"])))
                 }
             }
         }
@@ -69,7 +70,18 @@ struct DoorTable {
         }
     }
 
-    private static func names(in line: Substring) -> [String] {
-        line.split(separator: ",").map { $0.trimmingCharacters(in: [" ", "`"]) }.filter { !$0.isEmpty }
+    /// All doors, functions and views.
+    static func doors(on owner: Connection) async throws -> [Door] {
+        try await owner.query(
+            """
+            select d.room, d.name, array_to_string(d.roles, ','), d.rule, coalesce(d.about, d.rule), concat_ws(' ', d.rule, d.about), d.is_view
+              from millrace.door d order by d.name
+            """
+        ) { row throws(PostgresError) in
+            Door(
+                room: try row.string(0), name: try row.string(1),
+                roles: Set(try row.string(2).split(separator: ",").map(String.init)), rule: try row.string(5),
+                about: try row.string(4), isView: try row.bool(6))
+        }
     }
 }

@@ -155,8 +155,8 @@ struct DoorWorld {
     }
 
     /// A literal for the object of a call.
-    func literal(_ rule: String, _ object: Object, for role: String) async throws -> String {
-        switch rule {
+    func literal(_ about: String, _ object: Object, for role: String) async throws -> String {
+        switch about {
         case "kind": ["'mine'", "'theirs'", "'nobodys'"][object.place]
         case "type": ["'com.example.mine'", "'com.example.theirs'", "'com.example.nobodys'"][object.place]
         case "person": ["'alice'", "'bob'", "'nobody'"][object.place]
@@ -169,9 +169,9 @@ struct DoorWorld {
         case "thread", "message":
             object == .absent
                 ? "'\(Self.nowhere)'::uuid"
-                : "'\(try await owner.value("select id from millrace.chat_\(rule) where \(rule == "thread" ? "created_by" : "sender") = '\(object == .own ? "alice" : "bob")'") ?? "")'::uuid"
+                : "'\(try await owner.value("select id from millrace.chat_\(about) where \(about == "thread" ? "created_by" : "sender") = '\(object == .own ? "alice" : "bob")'") ?? "")'::uuid"
         case "job", "mail", "document", "lesson", "media":
-            try await made(rule, object, for: role)
+            try await made(about, object, for: role)
         default: "null"
         }
     }
@@ -225,14 +225,14 @@ struct DoorCaller {
     private var isStaff: Bool { ["worker", "admin", "owner"].contains(role) }
 
     func answer(_ door: DoorTable.Door, object: DoorWorld.Object, in world: DoorWorld) async throws -> Answer {
-        let literal = try await world.literal(door.rule, object, for: role)
+        let literal = try await world.literal(door.about, object, for: role)
         let named = "'\(object.person)'"
         let person =
             role == "signed in" ? (door.arguments.contains("{o}") || object == .own ? "null" : named) : named
         let arguments = door.arguments.replacing("{o}", with: literal).replacing("{person}", with: person)
             .replacing(
                 "{actor}",
-                with: isStaff && ["document", "lesson", "media"].contains(door.rule) || role == "signed in"
+                with: isStaff && ["document", "lesson", "media"].contains(door.about) || role == "signed in"
                     ? "null" : "'alice'")
         let statement =
             "select coalesce(string_agg(t::text, ';'), '') from millrace.\(door.name)(\(arguments)) t"
@@ -259,11 +259,7 @@ struct DoorCaller {
         return answer
     }
 
-    /// Whether Postgres lets the role run the function of this name.
-    func reaches(_ name: String) async throws -> Bool {
-        try await reachable().contains(name)
-    }
-
+    /// The functions that Postgres lets the role run.
     func reachable() async throws -> Set<String> {
         try await Set(
             connection.column(

@@ -109,36 +109,6 @@ import Testing
         }
     }
 
-    static let doors: Set<String> = [
-        "enqueue", "enqueue_as", "enqueue_many", "enqueue_copied", "enqueue_numbered", "cancel", "flow_cancel",
-        "flow_tree",
-        "job", "why", "own_jobs", "now", "event_publish", "flag_on",
-        "mail_send", "mail_password_reset", "mail_account_verification", "mail_welcome", "mail_account_notification",
-        "template_render",
-        "signal", "signal_job", "job_of_key", "published", "state_value",
-        "mail_cancel", "mail_reschedule", "mail_message",
-        "family_create", "family_zone", "family_join", "family_leave", "family_invite", "family_uninvite",
-        "family_invitations", "person_erase", "person_export", "mood_log", "mood_log_many",
-        "mood_delete", "moods", "hobby_save", "hobbies", "hobby_presets", "hobby_seen", "cards", "card_answer",
-        "quest_today", "quest_complete", "quest_complete_many", "quest_undo", "quest_history", "points", "streak",
-        "weekly_stats", "subscription_mine", "subscription_set", "subscription_link", "person_show",
-        "document_upload", "document_register", "document_delete", "document_retry", "document_text", "document_search",
-        "document",
-        "document_list",
-        "device_add", "device_remove", "notice_preferences", "person_profile", "document_link", "document_feed",
-        "own_notice_schedule", "own_notice_move", "own_notice_cancel",
-        "check_in", "check_in_arm", "check_in_disarm", "check_in_set_interval", "check_in_pause", "check_in_alarm",
-        "check_in_help",
-        "check_in_drill", "check_in_contact", "check_in_contact_remove", "check_in_consent_ask", "check_in_accept",
-        "check_in_respond", "check_in_show", "feed_mine", "feed_position", "sync_pull",
-        "sync_push", "sync_push_text", "sync_device_add", "sync_device_remove", "sync_devices", "gateway_begin",
-        "gateway_end", "chat_thread_create", "chat_threads", "chat_messages", "chat_send", "chat_read", "chat_unread",
-        "chat_delete", "chat_search", "chat_status", "chat_leave", "chat_upload", "chat_attachment_link",
-        "lesson_put", "lesson_delete", "lesson", "lesson_list", "media_process", "media", "media_link", "media_delete",
-        "ai_ask", "ai_answer", "ai_own", "ai_switch",
-        "document_analysis", "result", "wait_for",
-    ]
-
     /// Calls every function, and tries every table, view and sequence, including those that are added later.
     @Test func `a client can do nothing else`() async throws {
         try await Self.withRoles { database, owner, roles in
@@ -152,9 +122,12 @@ import Testing
                   from pg_proc p where p.pronamespace = 'millrace'::regnamespace order by 1
                 """)
             #expect(functions.count > 50)
+            let doors = try await Set(
+                owner.column("select name from millrace.door where 'client' = any (roles) and not is_view"))
+            #expect(doors.contains("enqueue") && doors.contains("mail_send") && doors.count < functions.count / 4)
             for line in functions {
                 let parts = line.split(separator: "|", maxSplits: 1)
-                guard !Self.doors.contains(String(parts[0])) else { continue }
+                guard !doors.contains(String(parts[0])) else { continue }
                 let error = try await client.refusal(of: String(parts[1]))
                 #expect(error?.sqlState == "42501", "\(parts[1]): \(error?.message ?? "allowed")")
             }

@@ -20,7 +20,7 @@ import Testing
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
-        for name in ["check-house", "house_sql.py"] {
+        for name in ["check-house", "house_sql.py", "house_doors.py"] {
             let file = Self.script.deletingLastPathComponent().appending(path: name)
             try write(try String(contentsOf: file, encoding: .utf8), to: "deploy/\(name)")
         }
@@ -28,6 +28,7 @@ import Testing
         try write(
             "## Advisory locks\n\n| 1297239619, 0 | a | b |\n| 1297239619, 0–3: K | c | d |\n", to: "sql/locks.md")
         try writeRooms(write)
+        for page in ["deploy/guides/doors.md", "deploy/guides/who-may.md", "sql/README.md"] { try write("", to: page) }
         try write("", to: "Sources/System/CZlib/module.modulemap")
         try write("struct Twice {}\n", to: "Sources/Engine/Jobs/One.swift")
         try write("import CZlib\nimport Quests\nstruct Twice {}\n", to: "Sources/Domains/Mail/Two.swift")
@@ -71,6 +72,9 @@ import Testing
             "base, chat, mail call each other in a cycle",
             "chat_hooks.sql registers mail_now for chat", "the room extra is not in sql/rooms.md",
             "mail.sql:3 mail_now uses millrace.chat_old: mail does not name chat as a need",
+            "mail.sql:5 says that mail_now is of the room chat",
+            "mail.sql:6 says who may use mail_later, which is not made in this file",
+            "deploy/guides/doors.md does not list the doors as the lines in sql say",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
         // What is allowed, and what a comment or a sentence says.
@@ -126,6 +130,8 @@ import Testing
                 update millrace.setting set value = millrace.now();
                 select millrace.chat_now() + millrace.chat_old()
             $$;
+            select millrace.door_is('chat', 'mail_now', 'worker', 'staff');
+            select millrace.door_is('mail', 'mail_later', 'worker', 'staff');
 
             """, "sql/mail/functions/mail.sql")
         try write(
