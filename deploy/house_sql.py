@@ -13,7 +13,7 @@ TOKEN = re.compile(
     r"|(?P<name>\bmillrace\.[A-Za-z_]\w*)|(?P<word>\w+)|(?P<mark>::|\S)", re.S)
 
 # Scripts of the core that may name what is the rooms', with the reason.
-NAMES_ROOMS = {"grants.sql": "every door of every room stands in this list", "sizes.sql": "the bounds of all callers are one table"}
+NAMES_ROOMS = {"sizes.sql": "the bounds of all callers are one table"}
 # Rooms whose name is also a plain word of the core.
 PLAIN_ROOMS = {"gateway", "people"}
 
