@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Each load scenario about time through the real executable, small: what it counts and shows, never how fast it was.
-@Suite(.serialized) struct LoadTimeTests {
+@Suite struct LoadTimeTests {
     struct Report: Decodable {
         struct Bar: Decodable {
             let what, bar, measured: String

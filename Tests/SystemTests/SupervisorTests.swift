@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The supervisor's scenario through real processes: what must not happen, never how fast it was.
-@Suite(.serialized) struct SupervisorTests {
+@Suite struct SupervisorTests {
     private struct None: Decodable {}
 
     @Test func `six processes agree on a provider, and go on without the database`() async throws {

@@ -13,14 +13,16 @@ package struct NeverHappened: Error, CustomStringConvertible {
     package var description: String { "did not happen within \(within): \(what)" }
 }
 
-/// Looks again and again until `condition` holds; throws when it does not within `limit`.
+/// Looks again and again until `condition` holds; throws when it does not within `limit`. The longer it waits the less often it looks, because each
+/// look takes processor time from the work that it waits for.
 package func eventually(
     _ what: String, within limit: Duration = .ample, _ condition: () async throws -> Bool
 ) async throws {
-    let deadline = ContinuousClock.now + limit
+    let start = ContinuousClock.now
     while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw NeverHappened(what: what, within: limit) }
-        try await Task.sleep(for: .milliseconds(3))
+        let waited = ContinuousClock.now - start
+        guard waited < limit else { throw NeverHappened(what: what, within: limit) }
+        try await Task.sleep(for: min(max(waited / 10, .milliseconds(3)), .milliseconds(40)))
     }
 }
 

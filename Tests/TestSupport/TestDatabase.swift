@@ -34,6 +34,8 @@ package enum Template: Sendable {
     case planted
     /// Not migrated.
     case empty
+    /// Made by `adding`.
+    case own(Task<String, any Error>)
 
     private static let plain = Task { try await make("template_plain", Migrator.ofAllRooms()) }
     private static let overloaded = Task {
@@ -49,7 +51,20 @@ package enum Template: Sendable {
         case .movableClock: try await Self.clock.value
         case .planted: try await Self.overloaded.value
         case .empty: "template0"
+        case .own(let making): try await making.value
         }
+    }
+
+    /// A copy of this one with what all tests of a suite need: made once, as soon as a test asks for it. The name is for the whole test process.
+    package func adding(
+        _ name: String, _ add: @escaping @Sendable (TestDatabase) async throws -> Void
+    ) -> Template {
+        .own(
+            Task {
+                let database = try await copy(self, as: "template_\(name)")
+                try await add(database)
+                return database.name
+            })
     }
 
     private static func make(
@@ -94,8 +109,21 @@ package enum Template: Sendable {
     ]
 }
 
-/// More at once would only wait for each other.
-private let limit = EntryLimit(4)
+/// Postgres 15 copies page by page, through its buffers and its log, unless it is told to copy the files: that takes half the processor time.
+private func copy(_ template: Template, as name: String, owner: String? = nil) async throws -> TestDatabase {
+    let source = try await template.name()
+    let office = try await TestCluster.office()
+    let strategy = await office.serverVersion >= 150_000 ? "strategy file_copy" : ""
+    let owner = owner.map { "owner \($0)" } ?? ""
+    try await retrying(sqlStates: ["55006"]) {  // the template's last session may still be leaving
+        try await office.run("create database \(name) template \(source) \(strategy) \(owner)")
+    }
+    await office.close()
+    return TestDatabase(name: name, url: try await TestCluster.shared().url(database: name))
+}
+
+/// More at once would only wait for each other; fewer would leave the processor idle while some wait for what takes its time.
+private let limit = EntryLimit(6)
 
 /// Runs `body` with a fresh database, dropped afterwards.
 package func withDatabase<Value>(
@@ -105,17 +133,13 @@ package func withDatabase<Value>(
     let outcome: Result<Value, any Error>
     do {
         let name = TestCluster.name("test")
-        let source = try await template.name()
-        let office = try await TestCluster.office()
-        try await retrying(sqlStates: ["55006"]) {  // the template's last session may still be leaving
-            try await office.run("create database \(name) template \(source) \(owner.map { "owner \($0)" } ?? "")")
-        }
-        let database = TestDatabase(name: name, url: try await TestCluster.shared().url(database: name))
+        let database = try await copy(template, as: name, owner: owner)
         do {
             outcome = .success(try await body(database))
         } catch {
             outcome = .failure(error)
         }
+        let office = try await TestCluster.office()
         try await office.run("drop database \(name) with (force)")
         await office.close()
     } catch {

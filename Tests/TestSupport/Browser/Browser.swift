@@ -15,15 +15,10 @@ package final class Browser: Sendable {
         "/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome",
     ].first { (path: String) in access(path, X_OK) == 0 }
 
-    /// Where screenshots are written: MILLRACE_SCREENSHOTS, or a folder for temporary files.
-    package static let screenshots: URL = {
+    /// Where screenshots are written: MILLRACE_SCREENSHOTS. nil: there are none, for a picture of a whole page costs more than all checks of it.
+    package static let screenshots: URL? = {
         let given = ProcessInfo.processInfo.environment["MILLRACE_SCREENSHOTS"] ?? ""
-        let folder =
-            given.isEmpty
-            ? FileManager.default.temporaryDirectory.appending(path: "millrace-screenshots")
-            : URL(filePath: given)
-        print("screenshots are in \(folder.path)")
-        return folder
+        return given.isEmpty ? nil : URL(filePath: given)
     }()
 
     private struct State {

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 import Synchronization
 
 /// One page of a browser: it goes to addresses, is clicked, looked at and asked by script.
@@ -133,17 +133,16 @@ package final class BrowserPage: Sendable {
         try await evaluate("document.body ? document.body.innerText : ''", as: String.self)
     }
 
-    /// Writes the whole page as a picture to the folder of screenshots.
-    @discardableResult
-    package func screenshot(_ name: String) async throws -> URL {
+    /// Writes the whole page as a picture to the folder of screenshots, if one is given.
+    package func screenshot(_ name: String) async throws {
+        guard let folder = Browser.screenshots else { return }
         struct Reply: Decodable { let data: Data }
         let reply = try await send(
             "Page.captureScreenshot", ["format": "png", "captureBeyondViewport": true], as: Reply.self)
-        let file = Browser.screenshots.appending(path: "\(name).png")
+        let file = folder.appending(path: "\(name).png")
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try reply.data.write(to: file)
-        return file
     }
 
     // MARK: the protocol
