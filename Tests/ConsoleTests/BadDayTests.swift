@@ -63,7 +63,7 @@ import Testing
             }
             await connection.close()
         }
-        try await ConsoleWorld.with({ $0.hasRoles = false }) { world in
+        try await ConsoleWorld.with({ $0.roles = .none }) { world in
             // What a schema of an earlier version lacks.
             try await world.connection.run("drop function millrace.queue_overview(); drop function millrace.audit_list")
             for page in ["/queues", "/audit"] {
@@ -85,7 +85,7 @@ import Testing
     {
         try await ConsoleWorld.with({
             $0.access.localRole = .viewer
-            $0.hasRoles = false
+            $0.roles = .none
         }) { world in
             let answer = try await world.get("/console/queues")
             #expect(answer.status == 503, "\(answer.body)")
@@ -98,7 +98,10 @@ import Testing
     }
 
     @Test func `a role that is dropped or taken away while it runs is never replaced by a higher one`() async throws {
-        try await ConsoleWorld.with({ $0.access.localRole = .viewer }) { world in
+        try await ConsoleWorld.with({
+            $0.access.localRole = .viewer
+            $0.roles = .own
+        }) { world in
             #expect(try await world.get("/console/queues").status == 200)
             let viewer = try #require(world.roles[.viewer])
             try await world.connection.run("drop owned by \(viewer); drop role \(viewer)")

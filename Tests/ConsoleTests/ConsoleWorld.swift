@@ -26,13 +26,39 @@ struct ConsoleWorld: Sendable {
         /// Stands at the end of each text that a user can fill; nil: nothing is filled in at all.
         var addition: String? = ""
         var keepsHouse = false
-        var hasRoles = true
+        var roles = Roles.shared
+        /// Of a world with roles of its own, or none.
         var template = Template.migrated
         var log = Log.silent
         var frames: String?
         var livePagesOfVisitor: Int?
         /// What the console connects with in place of the database's owner.
         var options: ConnectionOptions?
+    }
+
+    enum Roles {
+        /// One for each role of the console, for all tests.
+        case shared
+        /// Of the test alone, which may drop them.
+        case own
+        case none
+    }
+
+    private static let sharedRoles = Dictionary(
+        uniqueKeysWithValues: ConsoleRole.allCases.map { ($0, "console_\($0.rawValue)") })
+    private static let template = Template.migrated.adding("console") { database in
+        let connection = try await database.connect()
+        try await create(sharedRoles, connection)
+        try await grant(sharedRoles, connection)
+        await connection.close()
+    }
+
+    private static func create(_ roles: [ConsoleRole: String], _ connection: Connection) async throws {
+        for name in roles.values { try await connection.run("create role \(name) login") }
+    }
+
+    private static func grant(_ roles: [ConsoleRole: String], _ connection: Connection) async throws {
+        _ = try await Migrator.ofAllRooms(roles: roles.map { ($0.rawValue, $1) }).migrate(on: connection)
     }
 
     /// Changes the setup, then runs `body` with a console of its own.
@@ -42,29 +68,34 @@ struct ConsoleWorld: Sendable {
         var setup = Setup()
         try change(&setup)
         let chosen = setup
+        if setup.roles == .shared { return try await fill(template, chosen, sharedRoles, body) }
+        let roles = Dictionary(
+            uniqueKeysWithValues: ConsoleRole.allCases.map { ($0, TestCluster.name("console_\($0.rawValue)")) })
+        if setup.roles == .none { return try await fill(setup.template, chosen, roles, body) }
         let office = try await TestCluster.office()
-        var names: [ConsoleRole: String] = [:]
-        for role in ConsoleRole.allCases { names[role] = TestCluster.name("console_\(role.rawValue)") }
-        let roles = names
-        if setup.hasRoles { for name in roles.values { try await office.run("create role \(name) login") } }
+        try await create(roles, office)
         let outcome: Result<Void, any Error>
         do {
-            try await withDatabase(chosen.template) { database in
-                let connection = try await database.connect()
-                if chosen.hasRoles {
-                    _ = try await Migrator.ofAllRooms(roles: roles.map { ($0.rawValue, $1) }).migrate(on: connection)
-                }
-                if let addition = chosen.addition { try await Seed.fill(connection, adding: addition) }
-                try await serve(database, connection, chosen, roles, body)
-                await connection.close()
-            }
-            outcome = .success(())
+            outcome = .success(try await fill(setup.template, chosen, roles, body))
         } catch {
             outcome = .failure(error)
         }
-        if setup.hasRoles { for name in roles.values { try await office.run("drop role \(name)") } }
+        for name in roles.values { try await office.run("drop role \(name)") }
         await office.close()
         try outcome.get()
+    }
+
+    private static func fill(
+        _ template: Template, _ setup: Setup, _ roles: [ConsoleRole: String],
+        _ body: @Sendable (ConsoleWorld) async throws -> Void
+    ) async throws {
+        try await withDatabase(template) { database in
+            let connection = try await database.connect()
+            if setup.roles == .own { try await grant(roles, connection) }
+            if let addition = setup.addition { try await Seed.fill(connection, adding: addition) }
+            try await serve(database, connection, setup, roles, body)
+            await connection.close()
+        }
     }
 
     /// A console over a database that is there already.

@@ -11,14 +11,19 @@ import Testing
         let office = try await TestCluster.office()
         let login = TestCluster.name("console_login")
         try await office.run("create role \(login) login")
-        try await ConsoleWorld.with({ $0.template = .planted }) { world in
+        try await ConsoleWorld.with({
+            $0.template = .planted
+            $0.roles = .own
+        }) { world in
             for role in world.roles.values { try await world.connection.run("grant \(role) to \(login)") }
             #expect(try await PlantedOverloads.sprung(in: world.database) == [])
             if isPooled {
-                try await withPooler(to: world.database, as: login, servers: 4) { try await Self.visit(world, $0) }
+                try await withPooler(to: world.database, as: login, servers: 4) {
+                    try await Self.visit(world, as: [.admin], $0)
+                }
             } else {
                 try await Self.visit(
-                    world,
+                    world, as: ConsoleRole.allCases,
                     ConnectionOptions(location: world.database.url.replacing("//millrace@", with: "//\(login)@")))
             }
             #expect(try await PlantedOverloads.sprung(in: world.database) == [])
@@ -27,8 +32,10 @@ import Testing
         await office.close()
     }
 
-    private static func visit(_ world: ConsoleWorld, _ options: ConnectionOptions) async throws {
-        for role in ConsoleRole.allCases {
+    private static func visit(
+        _ world: ConsoleWorld, as roles: [ConsoleRole], _ options: ConnectionOptions
+    ) async throws {
+        for role in roles {
             var setup = ConsoleWorld.Setup()
             setup.options = options
             setup.access.localRole = role

@@ -12,7 +12,7 @@ import Testing
     {
         guard !isPooled || TestPooler.program != nil else { return }
         var setup = GatewayWorld.Setup()
-        setup.template = .planted
+        setup.template = GatewayWorld.planted
         setup.isPooled = isPooled
         setup.change = { options in
             options.rates.subject = nil

@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 import Threads
 
-/// A database with roles of its own, and a gateway in front of it. The token of a test is the person's name, or `person@tenant`.
+/// A database, and a gateway in front of it. The token of a test is the person's name, or `person@tenant`.
 struct GatewayWorld: Sendable {
     let database: TestDatabase
     /// Of the schema's owner.
@@ -21,7 +21,7 @@ struct GatewayWorld: Sendable {
     let port: UInt16
 
     struct Setup: Sendable {
-        var template = Template.migrated
+        var template = GatewayWorld.migrated
         var log = Log.silent
         var isPooled = false
         /// Run by the owner before the gateway starts; ROLE in it becomes the clients' role.
@@ -29,42 +29,47 @@ struct GatewayWorld: Sendable {
         var change: @Sendable (inout GatewayService.Options) -> Void = { _ in }
     }
 
+    private static let role = "app_client"
+    private static let login = "app_gateway"
+    private static let creatingRoles = Task {
+        let office = try await TestCluster.office()
+        try await office.run("create role \(role); create role \(login) login in role \(role)")
+        await office.close()
+    }
+
+    static let migrated = granted(.migrated, "gateway")
+    static let movableClock = granted(.movableClock, "gateway_clock")
+    static let planted = granted(.planted, "gateway_planted")
+
+    private static func granted(_ template: Template, _ name: String) -> Template {
+        template.adding(name) { database in
+            let owner = try await database.connect()
+            try await creatingRoles.value
+            _ = try await Migrator.ofAllRooms(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
+            await owner.close()
+        }
+    }
+
     static func with(
         _ setup: Setup = Setup(), _ body: @Sendable (GatewayWorld) async throws -> Void
     ) async throws {
-        let office = try await TestCluster.office()
-        let role = TestCluster.name("app_client")
-        let login = TestCluster.name("app_gateway")
-        try await office.run("create role \(role)")
-        try await office.run("create role \(login) login in role \(role)")
-        let outcome: Result<Void, any Error>
-        do {
-            try await withDatabase(setup.template) { database in
-                let owner = try await database.connect()
-                _ = try await Migrator.ofAllRooms(roles: [("client", role), ("gateway", login)]).migrate(on: owner)
-                if let script = setup.script {
-                    try await owner.run(script.replacing("ROLE", with: role))
-                    try await owner.run(openToApps(role))
-                }
-                if setup.isPooled {
-                    try await withPooler(to: database, as: login, servers: 8) { place in
-                        try await serve(database, owner, role, place, setup, body)
-                    }
-                } else {
-                    let place = ConnectionOptions(
-                        location: database.url.replacing("//millrace@", with: "//\(login)@"))
+        try await withDatabase(setup.template) { database in
+            let owner = try await database.connect()
+            if let script = setup.script {
+                try await owner.run(script.replacing("ROLE", with: role))
+                try await owner.run(openToApps(role))
+            }
+            if setup.isPooled {
+                try await withPooler(to: database, as: login, servers: 8) { place in
                     try await serve(database, owner, role, place, setup, body)
                 }
-                await owner.close()
+            } else {
+                let place = ConnectionOptions(
+                    location: database.url.replacing("//millrace@", with: "//\(login)@"))
+                try await serve(database, owner, role, place, setup, body)
             }
-            outcome = .success(())
-        } catch {
-            outcome = .failure(error)
+            await owner.close()
         }
-        try await office.run("drop role \(login)")
-        try await office.run("drop role \(role)")
-        await office.close()
-        try outcome.get()
     }
 
     /// Says that the functions which the script has made, and which the role may call, are doors of apps.

@@ -16,7 +16,7 @@ import Testing
         _ body: @Sendable (GatewayWorld) async throws -> Void
     ) async throws {
         var setup = GatewayWorld.Setup()
-        setup.template = .movableClock
+        setup.template = GatewayWorld.movableClock
         setup.script = """
             create function millrace.hold(word text default '') returns text language plpgsql as
                 'begin perform pg_advisory_xact_lock_shared(4711); return word; end';

@@ -73,7 +73,7 @@ import Testing
 
     private func setup(_ now: Locked<Duration>, _ rates: GatewayRates) -> GatewayWorld.Setup {
         var setup = GatewayWorld.Setup()
-        setup.template = .movableClock
+        setup.template = GatewayWorld.movableClock
         setup.change = { options in
             options.rates = rates
             options.now = { now.value }

@@ -24,10 +24,27 @@ struct StreamKit: Sendable {
         gateways count: Int = 1, options: FeedHub.Options = FeedHub.Options(),
         limits: EventStream.Limits = EventStream.Limits(), _ body: @escaping @Sendable (StreamKit) async throws -> Void
     ) async throws {
-        try await withDatabase { database in
-            try await with(database, gateways: count, options: options, limits: limits, body)
+        try await withDatabase(template) { database in
+            let connection = try await database.connect()
+            try await serve(database, sharedRole, connection, gateways: count, options, limits, body)
+            await connection.close()
         }
     }
+
+    private static let sharedRole = "app_streams"
+    private static let template = Template.migrated.adding("streams") { database in
+        let connection = try await database.connect()
+        try await connection.run("create role \(sharedRole)")
+        try await prepare(connection, for: sharedRole)
+        await connection.close()
+    }
+
+    private static func prepare(_ connection: Connection, for role: String) async throws {
+        _ = try await Migrator.ofAllRooms(roles: [("client", role)]).migrate(on: connection)
+        try await connection.run("select millrace.trust_claims(session_user)")
+    }
+
+    /// Over a database that is there already, with a role of its own.
 
     static func with(
         _ database: TestDatabase, gateways count: Int = 1, options: FeedHub.Options = FeedHub.Options(),
@@ -36,8 +53,26 @@ struct StreamKit: Sendable {
         let role = TestCluster.name("app")
         let connection = try await database.connect()
         try await connection.run("create role \(role)")
-        _ = try await Migrator.ofAllRooms(roles: [("client", role)]).migrate(on: connection)
-        try await connection.run("select millrace.trust_claims(session_user)")
+        try await prepare(connection, for: role)
+        let outcome: Result<Void, any Error>
+        do {
+            outcome = .success(
+                try await serve(database, role, connection, gateways: count, options, limits, body))
+        } catch {
+            outcome = .failure(error)
+        }
+        let last = try await database.connect()
+        try await last.run("drop owned by \(role); drop role \(role)")
+        await last.close()
+        await connection.close()
+        try outcome.get()
+    }
+
+    private static func serve(
+        _ database: TestDatabase, _ role: String, _ connection: Connection, gateways count: Int,
+        _ options: FeedHub.Options, _ limits: EventStream.Limits,
+        _ body: @escaping @Sendable (StreamKit) async throws -> Void
+    ) async throws {
         var gateways: [StreamGateway] = []
         for _ in 0..<count {
             gateways.append(try StreamGateway(database, role: role, options: options, limits: limits))
@@ -57,10 +92,6 @@ struct StreamKit: Sendable {
             outcome = .failure(error)
         }
         for gateway in gateways { await gateway.pool.close() }
-        let last = try await database.connect()
-        try await last.run("drop owned by \(role); drop role \(role)")
-        await last.close()
-        await connection.close()
         try outcome.get()
     }
 

@@ -5,26 +5,33 @@ import Testing
 
 @Suite struct RoleTests {
     struct Roles {
-        let client = TestCluster.name("client")
-        let neighbour = TestCluster.name("client")
-        let worker = TestCluster.name("worker")
-        let admin = TestCluster.name("admin")
-        var all: [String] { [client, neighbour, worker, admin] }
+        let client = "role_tests_client"
+        let neighbour = "role_tests_neighbour"
+        let worker = "role_tests_worker"
+        let admin = "role_tests_admin"
     }
 
-    static func withRoles(_ body: (TestDatabase, Connection, Roles) async throws -> Void) async throws {
-        let office = try await TestCluster.office()
-        let roles = Roles()
-        for role in roles.all { try await office.run("create role \(role) login") }
-        try await office.run("grant \(roles.client) to \(roles.neighbour)")
-        try await withDatabase(.empty) { database in
-            let owner = try await database.connect()
-            _ = try await Migrator.ofAllRooms(roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
-            ).migrate(on: owner)
-            try await body(database, owner, roles)
+    private static let roles = Roles()
+    private static let template = Template.movableClock.adding("roles") { database in
+        let owner = try await database.connect()
+        for role in [roles.client, roles.neighbour, roles.worker, roles.admin] {
+            try await owner.run("create role \(role) login")
         }
-        for role in roles.all.reversed() { try await office.run("drop role \(role)") }
-        await office.close()
+        try await owner.run("grant \(roles.client) to \(roles.neighbour)")
+        _ = try await migrator.migrate(on: owner)
+        await owner.close()
+    }
+
+    private static let migrator = Migrator.ofAllRooms(
+        roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true)
+
+    /// The roles are those of all tests, so a test gives them nothing and takes nothing from them but in its database.
+    static func withRoles(_ body: (TestDatabase, Connection, Roles) async throws -> Void) async throws {
+        try await withDatabase(template) { database in
+            let owner = try await database.connect()
+            try await body(database, owner, roles)
+            await owner.close()
+        }
     }
 
     @Test func `a client enqueues where it may, sees and cancels its own, and nobody else's`() async throws {
@@ -56,21 +63,20 @@ import Testing
     /// Before `enqueue` had a function behind it, one grant was enough.
     @Test func `who was given enqueue by name enqueues after a migration too`() async throws {
         try await Self.withRoles { database, owner, roles in
-            let office = try await TestCluster.office()
-            try await office.run("revoke \(roles.client) from \(roles.neighbour)")
-            await office.close()
+            let earlier = TestCluster.name("client")
+            try await owner.run("create role \(earlier) login")
             let enqueue =
                 "millrace.enqueue(text, jsonb, text, int, timestamptz, text, text, text, text, int, text[], jsonb, jsonb)"
             try await owner.run(
-                "grant usage on schema millrace to \(roles.neighbour); grant execute on function \(enqueue) to \(roles.neighbour)"
+                "grant usage on schema millrace to \(earlier); grant execute on function \(enqueue) to \(earlier)"
             )
-            try await owner.run("select millrace.grant_enqueue('\(roles.neighbour)')")
-            _ = try await Migrator.ofAllRooms(roles: [("client", roles.client), ("worker", roles.worker), ("admin", roles.admin)], testClock: true
-            ).migrate(on: owner)
-            let caller = try await database.connect(as: roles.neighbour)
+            try await owner.run("select millrace.grant_enqueue('\(earlier)')")
+            _ = try await Self.migrator.migrate(on: owner)
+            let caller = try await database.connect(as: earlier)
             let id = try await caller.enqueue("'mail'")
             #expect(try await owner.state(id) == "ready")
             await caller.close()
+            try await owner.run("drop owned by \(earlier); drop role \(earlier)")
         }
     }
 

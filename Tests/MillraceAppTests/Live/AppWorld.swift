@@ -27,33 +27,26 @@ struct AppWorld: Sendable {
         rates: String = "address=100000:100000,operations=100000:100000",
         _ body: @Sendable (AppWorld) async throws -> Void
     ) async throws {
-        let office = try await TestCluster.office()
-        let (client, login) = (TestCluster.name("app_people"), TestCluster.name("app_login"))
-        try await office.run("create role \(client)")
-        try await office.run("create role \(login) login in role \(client)")
-        let outcome: Result<Void, any Error>
-        do {
-            try await withDatabase { database in
-                let owner = try await database.connect()
-                _ = try await Migrator.ofAllRooms(roles: [("client", client), ("worker", login), ("gateway", login)])
-                    .migrate(on: owner)
-                let world = try AppWorld(
-                    owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"),
-                    rates: rates)
-                try await owner.run("select millrace.grant_enqueue('\(client)', 'document.receive', 'documents')")
-                try await owner.run("select millrace.grant_enqueue('\(client)', 'media.process', 'media')")
-                try await world.prepareLinks()
-                try await body(world)
-                await owner.close()
-            }
-            outcome = .success(())
-        } catch {
-            outcome = .failure(error)
+        try await withDatabase(template) { database in
+            let owner = try await database.connect()
+            let world = try AppWorld(
+                owner, client: client, database: database.url.replacing("//millrace@", with: "//\(login)@"),
+                rates: rates)
+            try await world.prepareLinks()
+            try await body(world)
+            await owner.close()
         }
-        try await office.run("drop role \(login)")
-        try await office.run("drop role \(client)")
-        await office.close()
-        try outcome.get()
+    }
+
+    private static let client = "app_people"
+    private static let login = "app_login"
+    private static let template = Template.migrated.adding("app") { database in
+        let owner = try await database.connect()
+        try await owner.run("create role \(client); create role \(login) login in role \(client)")
+        _ = try await Migrator.ofAllRooms(roles: [("client", client), ("worker", login), ("gateway", login)]).migrate(on: owner)
+        try await owner.run("select millrace.grant_enqueue('\(client)', 'document.receive', 'documents')")
+        try await owner.run("select millrace.grant_enqueue('\(client)', 'media.process', 'media')")
+        await owner.close()
     }
 
     private init(_ owner: Connection, client: String, database: String, rates: String) throws {
