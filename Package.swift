@@ -464,7 +464,10 @@ let package = Package(
                 "Calendars", "Gateway", "JSON", "Listeners", "MillraceCommand", "Postgres", "Signatures", "Telemetry",
                 "Templates", "Threads", "TestSupport",
             ], exclude: ["Fuzz.swift"], swiftSettings: strict),
-        .testTarget(name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"], swiftSettings: strict),
+        // Optimised, for it explores hundreds of thousands of states.
+        .testTarget(
+            name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"],
+            swiftSettings: strict + [.unsafeFlags(["-O"])]),
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
             swiftSettings: strict),

@@ -51,15 +51,17 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "",
-        "localhost@evil.example", "user@localhost", "[::1", "0.0.0.0", "2130706433",
-    ])
-    func `under another name nothing is answered where nobody signs in`(host: String) async throws {
+    @Test func `under another name nothing is answered where nobody signs in`() async throws {
+        let hosts = [
+            "evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "",
+            "localhost@evil.example", "user@localhost", "[::1", "0.0.0.0", "2130706433",
+        ]
         try await ConsoleWorld.with({ $0.addition = nil }) { world in
-            let answer = try await RawAnswer.get("/console", host: host, port: world.port)
-            #expect([400, 403].contains(answer.status), "\(host): \(answer.status)")
-            #expect(!answer.body.contains("<nav"), "\(host)")
+            for host in hosts {
+                let answer = try await RawAnswer.get("/console", host: host, port: world.port)
+                #expect([400, 403].contains(answer.status), "\(host): \(answer.status)")
+                #expect(!answer.body.contains("<nav"), "\(host)")
+            }
         }
     }
 
@@ -253,32 +255,37 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "X-Forwarded-For", "X-Forwarded-Proto", "x-forwarded-host", "Forwarded", "Via", "X-Real-IP", "CF-Connecting-IP",
-        "True-Client-IP", "X-Amzn-Trace-Id", "X-Original-URL",
-    ])
-    func `where nobody signs in, what a proxy passes on is not answered`(header: String) async throws {
+    @Test func `where nobody signs in, what a proxy passes on is not answered`() async throws {
+        let names = [
+            "X-Forwarded-For", "X-Forwarded-Proto", "x-forwarded-host", "Forwarded", "Via", "X-Real-IP",
+            "CF-Connecting-IP", "True-Client-IP", "X-Amzn-Trace-Id", "X-Original-URL",
+        ]
         try await ConsoleWorld.with({ $0.addition = nil }) { world in
             let token = try await world.formToken()
-            let headers = [(header, "198.51.100.1")]
-            for address in ["/console", "/console/jobs", "/console/live", "/console/signin"] {
-                let answer = try await world.get(address, headers)
-                #expect(answer.status != 200 && !answer.body.contains("<nav"), "\(address): \(answer.status)")
+            for name in names {
+                let headers = [(name, "198.51.100.1")]
+                for address in ["/console", "/console/jobs", "/console/live", "/console/signin"] {
+                    let answer = try await world.get(address, headers)
+                    #expect(
+                        answer.status != 200 && !answer.body.contains("<nav"), "\(name) \(address): \(answer.status)")
+                }
+                let page = try await world.get("/console", headers)
+                #expect(page.status == 403 && page.body.contains("MILLRACE_CONSOLE_USERS_FILE"), "\(name) \(page.body)")
+                let act = try await world.post(
+                    "/console/act/queue.pause", [("queue", "default"), ("form_token", token)], headers)
+                #expect(act.status == 403, "\(name)")
             }
-            let page = try await world.get("/console", headers)
-            #expect(page.status == 403 && page.body.contains("MILLRACE_CONSOLE_USERS_FILE"), "\(page.body)")
-            let act = try await world.post(
-                "/console/act/queue.pause", [("queue", "default"), ("form_token", token)], headers)
-            #expect(act.status == 403)
         }
         // Who signs in may come through a proxy.
         try await ConsoleWorld.with({
             $0.access = ConsoleAccess(key: Self.key, token: "a-token-of-ours-1234")
             $0.addition = nil
         }) { world in
-            let headers = [("Authorization", "Bearer a-token-of-ours-1234"), (header, "198.51.100.1")]
-            let answer = try await world.get("/console", headers)
-            #expect(answer.status == 200)
+            for name in names {
+                let headers = [("Authorization", "Bearer a-token-of-ours-1234"), (name, "198.51.100.1")]
+                let answer = try await world.get("/console", headers)
+                #expect(answer.status == 200, "\(name)")
+            }
         }
     }
 

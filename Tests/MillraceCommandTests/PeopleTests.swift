@@ -6,15 +6,19 @@ import Testing
 @testable import MillraceLoad
 
 @Suite struct PeopleTests {
+    /// Ends with the first sequence that finds a fault of this kind.
     private static func played(
-        _ sequences: ClosedRange<UInt64>, breaking sql: String = "select 1"
+        _ sequences: ClosedRange<UInt64>, breaking sql: String = "select 1", until kind: String? = nil
     ) async throws -> PeopleWorld.Tally {
         try await withConnection(.movableClock) { connection in
             try await connection.run(sql)
             let world = PeopleWorld(connection, name: TestCluster.name("people"))
             try await world.open()
             var tally = PeopleWorld.Tally()
-            for seed in sequences { try await world.play(seed: seed, steps: 60, into: &tally) }
+            for seed in sequences {
+                try await world.play(seed: seed, steps: 60, into: &tally)
+                if let kind, tally.byWhat[kind] != nil { break }
+            }
             try await world.close()
             return tally
         }
@@ -22,12 +26,12 @@ import Testing
 
     /// The first of the sequences that `millrace load people` plays ten thousand of.
     @Test func `random sequences of family, consent, erasure and check-in calls keep to the rules`() async throws {
-        let tally = try await Self.played(1...80)
+        let tally = try await Self.played(1...40)
         #expect(tally.faults.isEmpty, "\(tally.faults.prefix(3).joined(separator: "\n"))")
-        #expect(tally.steps == 80 * 60)
+        #expect(tally.steps == 40 * 60)
         // The sequences reached something: many calls succeeded, and the cases that the rules are about occurred.
-        #expect(tally.refused > 1000 && tally.refused < tally.steps * 2 / 3, "\(tally.refused)")
-        #expect(tally.asks > 300 && tally.alarms > 50 && tally.endings > 5, "\(tally)")
+        #expect(tally.refused > 500 && tally.refused < tally.steps * 2 / 3, "\(tally.refused)")
+        #expect(tally.asks > 150 && tally.alarms > 25 && tally.endings > 1, "\(tally)")
     }
 
     @Test(arguments: [
@@ -61,7 +65,7 @@ import Testing
         ),
     ])
     func `a database that breaks a rule is found out`(_ kind: String, _ breaking: String) async throws {
-        let tally = try await Self.played(1...30, breaking: breaking)
+        let tally = try await Self.played(1...30, breaking: breaking, until: kind)
         #expect(tally.byWhat[kind] ?? 0 > 0, "\(tally.byWhat)")
     }
 }

@@ -10,14 +10,14 @@ import Testing
 @Suite struct MigrateTests {
     private static let all = [Schema.core] + RoomSchemas.all
 
-    @Test func `twenty migrations at once, by somebody without rights, all succeed, twice`() async throws {
+    @Test func `twenty migrations at once, by somebody without rights, all succeed, and so do more`() async throws {
         let office = try await TestCluster.office()
         let role = TestCluster.name("plain")
         try await office.run("create role \(role) login nosuperuser nocreatedb nocreaterole")
         try await withDatabase(.empty, owner: role) { database in
-            for turn in 1...2 {
+            for (turn, count) in [(1, 20), (2, 3)] {
                 let reports = try await withThrowingTaskGroup(of: Migrator.Report.self) { group in
-                    for _ in 0..<20 {
+                    for _ in 0..<count {
                         group.addTask {
                             let connection = try await database.connect(as: role)
                             let report = try await Migrator.ofAllRooms().migrate(on: connection)
@@ -27,7 +27,7 @@ import Testing
                     }
                     return try await group.reduce(into: []) { $0.append($1) }
                 }
-                #expect(reports.count == 20 && reports.allSatisfy { $0.version == Schema.version && $0.refreshed })
+                #expect(reports.count == count && reports.allSatisfy { $0.version == Schema.version && $0.refreshed })
                 let applied = reports.filter { !$0.applied.isEmpty }
                 #expect(applied.map(\.applied) == (turn == 1 ? [Self.all.flatMap(\.migrations).map(\.name)] : []))
             }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// No set of jobs stops a worker or makes it large, whatever is in the tables.
-@Suite(.serialized) struct LargeJobsTests {
+@Suite struct LargeJobsTests {
     private func mostResident(_ pid: pid_t) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
@@ -49,7 +49,7 @@ import Testing
             let connection = try await database.connect()
             try await connection.run(
                 """
-                select millrace.enqueue('practice.sleep', '{"ms": 1}') from generate_series(1, 300);
+                select millrace.enqueue('practice.nothing', '{"ms": 1}') from generate_series(1, 300);
                 create table public.wide (args jsonb);
                 insert into public.wide values (jsonb_build_object('ms', 1, 'pad', repeat('x', 1048000)));
                 update millrace.job set args = (select args from public.wide);

@@ -87,7 +87,7 @@ final class StrangeProxy: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(240))) struct StrangeAnswerTests {
-    private static let runs = ProcessInfo.processInfo.environment["MILLRACE_RUNS"].flatMap { Int($0) } ?? 12
+    private static let runs = ProcessInfo.processInfo.environment["MILLRACE_RUNS"].flatMap { Int($0) } ?? 6
     private static let seed = ProcessInfo.processInfo.environment["MILLRACE_SEED"].flatMap { Int($0) } ?? 4711
     private static let lanes = 4
 
