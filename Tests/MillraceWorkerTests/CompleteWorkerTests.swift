@@ -100,7 +100,7 @@ private final class Heard: LogHandler {
             let port = Int.random(in: 20_000...29_999)
             options.listen = "127.0.0.1:\(port)"
             options.log = .silent
-            options.settings["STRIPE_WEBHOOK_SECRET"] = "whsec_bWlsbHJhY2U="
+            options.settings["STRIPE_WEBHOOK_SECRET"] = "whsec_0123456789abcdefghijklmnop"
             options.rooms = [.checkIns]
             var shown = try await Self.answers(options, port)
             #expect(shown == ["checkins_expired_total", "404"])
