@@ -9,7 +9,8 @@ import Testing
 
     private static func pages() throws -> [String] {
         try Snippet.pages() + [
-            "Sources/ARCHITECTURE.md", "deploy/CHANGELOG.md", "sql/locks.md", "sql/storage.md", ".github/SECURITY.md",
+            "CONTRIBUTING.md", "Sources/ARCHITECTURE.md", "deploy/CHANGELOG.md", "sql/locks.md", "sql/storage.md",
+            ".github/SECURITY.md",
         ]
     }
 
