@@ -17,35 +17,77 @@ struct DoorWorld {
 
     static let nowhere = "00000000-0000-4000-8000-000000000000"
 
-    static func with(_ body: (DoorWorld) async throws -> Void) async throws {
+    /// What the tests share: nobody may change who is a member of which.
+    private static let shared = Roles()
+    private static let template = Template.empty.adding("doors") { database in
         let office = try await TestCluster.office()
-        let names = RoleNames()
-        for role in names.all { try await office.run("create role \(role) login") }
-        let (gateway, anon, signedIn) = (
-            TestCluster.name("gateway"), TestCluster.name("anon"), TestCluster.name("user")
-        )
-        let (backend, other) = (TestCluster.name("backend"), TestCluster.name("other"))
-        try await office.run(
-            """
-            create role \(gateway) login noinherit; create role \(anon); create role \(signedIn);
-            create role \(backend) login; create role \(other) login;
-            grant \(anon), \(signedIn) to \(gateway);
-            grant \(names.client) to \(anon), \(signedIn), \(backend), \(other), \(names.attacker)
-            """)
-        try await withDatabase(.empty, owner: names.owner) { database in
-            let owner = try await database.connect(as: names.owner)
-            _ = try await names.migrator(testClock: true).migrate(on: owner)
-            let world = DoorWorld(
-                database: database, owner: owner, names: names, gateway: gateway, anon: anon, signedIn: signedIn,
-                backend: backend, other: other)
-            try await world.fill()
-            try await body(world)
-            await owner.close()
-        }
-        for role in [gateway, anon, signedIn, backend, other] + names.all.reversed() {
-            try await office.run("drop owned by \(role); drop role \(role)")
-        }
+        try await shared.create(office)
+        try await office.run("alter database \(database.name) owner to \(shared.names.owner)")
         await office.close()
+        let world = try await DoorWorld(database, shared)
+        try await world.migrate()
+        await world.owner.close()
+    }
+
+    private struct Roles {
+        let names = RoleNames()
+        let gateway = TestCluster.name("gateway")
+        let anon = TestCluster.name("anon")
+        let signedIn = TestCluster.name("user")
+        let backend = TestCluster.name("backend")
+        let other = TestCluster.name("other")
+
+        func create(_ office: Connection) async throws {
+            for role in names.all { try await office.run("create role \(role) login") }
+            try await office.run(
+                """
+                create role \(gateway) login noinherit; create role \(anon); create role \(signedIn);
+                create role \(backend) login; create role \(other) login;
+                grant \(anon), \(signedIn) to \(gateway);
+                grant \(names.client) to \(anon), \(signedIn), \(backend), \(other), \(names.attacker)
+                """)
+        }
+
+        func drop(_ office: Connection) async throws {
+            for role in [gateway, anon, signedIn, backend, other] + names.all.reversed() {
+                try await office.run("drop owned by \(role); drop role \(role)")
+            }
+        }
+    }
+
+    private init(_ database: TestDatabase, _ roles: Roles) async throws {
+        self.database = database
+        owner = try await database.connect(as: roles.names.owner)
+        (names, gateway, anon) = (roles.names, roles.gateway, roles.anon)
+        (signedIn, backend, other) = (roles.signedIn, roles.backend, roles.other)
+    }
+
+    static func with(_ body: (DoorWorld) async throws -> Void) async throws {
+        try await withDatabase(template, owner: shared.names.owner) { database in
+            let world = try await DoorWorld(database, shared)
+            try await body(world)
+            await world.owner.close()
+        }
+    }
+
+    /// With roles of the test's own, which it may grant to each other.
+    static func withOwnRoles(_ body: (DoorWorld) async throws -> Void) async throws {
+        let office = try await TestCluster.office()
+        let roles = Roles()
+        try await roles.create(office)
+        try await withDatabase(.empty, owner: roles.names.owner) { database in
+            let world = try await DoorWorld(database, roles)
+            try await world.migrate()
+            try await body(world)
+            await world.owner.close()
+        }
+        try await roles.drop(office)
+        await office.close()
+    }
+
+    private func migrate() async throws {
+        _ = try await names.migrator(testClock: true).migrate(on: owner)
+        try await fill()
     }
 
     private func fill() async throws {

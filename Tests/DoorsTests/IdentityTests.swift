@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func `nobody is a person by taking a role on, in any way, at any door`() async throws {
-        try await DoorWorld.with { world in
+        try await DoorWorld.withOwnRoles { world in
             let intruder = world.names.stranger
             try await Self.open(world, intruder: intruder)
             let doors = try await DoorTable.doors(on: world.owner).filter(Self.isPersonal)
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func `without claims a role that carries them sees nothing of people, and names no tenant`() async throws {
-        try await DoorWorld.with { world in
+        try await DoorWorld.withOwnRoles { world in
             let intruder = world.names.stranger
             try await Self.open(world, intruder: intruder)
             let people = try await world.caller("signed in").connection
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test func `a login is trusted once an admin has named it, and no longer than that`() async throws {
-        try await DoorWorld.with { world in
+        try await DoorWorld.withOwnRoles { world in
             let office = try await TestCluster.office()
             let login = TestCluster.name("proxy")
             try await office.run("create role \(login) login noinherit; grant \(world.signedIn) to \(login)")
