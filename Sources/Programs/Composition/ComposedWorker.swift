@@ -19,7 +19,7 @@ package struct ComposedWorker: Sendable {
     let gateway: GatewayWiring?
     let mail: MailWiring?
     let documents: DocumentWiring?
-    let blobs: BlobWiring
+    let blobs: BlobWiring?
     /// The services of the rooms.
     let services: [@Sendable () async -> Void]
 
@@ -37,7 +37,7 @@ package struct ComposedWorker: Sendable {
         async let _: Void? = mail?.run()  // these are cancelled and awaited when we leave
         async let _: Void? = documents?.service.run()
         async let _: Void = serveRooms()  // what they are about to send is sent
-        async let _: Void = blobs.run()
+        async let _: Void? = blobs?.run()
         async let _: Void = supervisor.run()
         async let _: Void? = console?.run()
         async let answering: Void? = listener?.run()
@@ -63,11 +63,18 @@ package struct ComposedWorker: Sendable {
 }
 
 extension Composer {
-    /// A worker of these handlers and of every room that the settings ask for. What was set for all callers is written to the
-    /// database before.
+    /// A worker of these handlers and of every room that the settings ask for and the database has. What was set for all callers is written to
+    /// the database before.
     package func worker(
         _ handlers: [Handler], middleware: [Middleware] = [], name: String? = nil, pool: Pool? = nil,
         change: (inout JobWorker.Options) -> Void = { _ in }
+    ) async throws -> ComposedWorker {
+        try await installed().compose(handlers, middleware: middleware, name: name, pool: pool, change: change)
+    }
+
+    private func compose(
+        _ handlers: [Handler], middleware: [Middleware], name: String?, pool: Pool?,
+        change: (inout JobWorker.Options) -> Void
     ) async throws -> ComposedWorker {
         let pool = pool ?? Pool(database, size: 4)
         var options = JobWorker.Options(database: database, name: name)
@@ -106,7 +113,7 @@ extension Composer {
             handlers + (mail?.handlers(slots: settings.slots) ?? []) + (documents?.handlers ?? [])
             + rooms.flatMap(\.handlers)
         let engine = JobWorker(options: options, handlers: all, middleware: middleware, log: log)
-        let blobs = blobs(pool: pool)
+        let blobs = serves("blobs") ? blobs(pool: pool) : nil
         let mailRoutes = serves("mail") ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
         let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
         let console =
@@ -120,7 +127,7 @@ extension Composer {
         let gauges = rooms.compactMap(\.gauges)
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + rooms.flatMap(\.routes) + approvalRoutes + blobs.routes + (console?.routes ?? []),
+            more: mailRoutes + rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? []) + (console?.routes ?? []),
             rooms: {
                 var all = await mail?.service.tally.gauges ?? []
                 for one in gauges { all += await one() }

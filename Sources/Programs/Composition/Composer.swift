@@ -1,6 +1,7 @@
 package import CommandKit
 package import Documents
 package import Postgres
+import Queues
 package import Supervision
 package import Telemetry
 
@@ -34,6 +35,24 @@ package struct Composer: Sendable {
     }
 
     package func serves(_ room: String) -> Bool { rooms?.contains(room) ?? true }
+
+    /// Of its rooms those that the database has. What is left out is said, and a door that the settings ask for is a failure.
+    func installed() async throws -> Composer {
+        let there = Set(try await withSchema { try await Queue.installedRooms(on: $0) }.keys)
+        for (room, isAskedFor) in [("console", settings.showsConsole), ("gateway", settings.servesApps)]
+        where isAskedFor && !there.contains(room) {
+            throw Failure(
+                .schemaMismatch, "the settings ask for the room \(room), which is not installed in this database",
+                hint: "run: millrace rooms add \(room)")
+        }
+        let absent = Rooms.all.map(\.name).filter { serves($0) && !there.contains($0) }
+        if !absent.isEmpty {
+            log.info("rooms that are not installed are not served", [("rooms", absent.sorted().joined(separator: ", "))])
+        }
+        var composer = self
+        composer.rooms = rooms?.intersection(there) ?? there
+        return composer
+    }
 
     /// A connection to a schema that this program can talk to. Errors of the database become failures.
     package func withSchema<Value: Sendable>(_ body: (Connection) async throws -> Value) async throws -> Value {

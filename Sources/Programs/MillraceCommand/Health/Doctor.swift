@@ -23,8 +23,13 @@ struct Doctor {
         ]
         checks.append(await look(.pooler) { () throws(PostgresError) in try await pooler() })
         checks.append(Check(subject: .timeZones, result: Self.judge(.system)))
-        checks.append(Check(subject: .documents, result: Self.judge(invocation.workshop)))
-        checks.append(Check(subject: .sandbox, result: await Self.judgeSandbox(invocation.workshop)))
+        // nil: there is no schema to ask; each room is looked at as if it were there.
+        let installed = try? await Queue.installedRooms(on: connection)
+        func has(_ room: String) -> Bool { installed == nil || installed?[room] != nil }
+        if has("documents") {
+            checks.append(Check(subject: .documents, result: Self.judge(invocation.workshop)))
+            checks.append(Check(subject: .sandbox, result: await Self.judgeSandbox(invocation.workshop)))
+        }
         let schema = await look(.schema) { () throws(PostgresError) in
             Self.judge(try await Queue.schemaState(on: connection))
         }
@@ -33,7 +38,7 @@ struct Doctor {
         checks += await server()
         checks.append(await look(.roles) { () throws(PostgresError) in try await roles() })
         checks += await trust()
-        checks += await gateway()
+        if has("gateway") { checks += await gateway() }
         // A test clock is a problem of a schema that can be asked all the same.
         if case .problem(_, let advice) = schema.result, advice.contains("migrate") { return checks }
         checks.append(await look(.rights) { () throws(PostgresError) in try await rights() })
@@ -60,13 +65,15 @@ struct Doctor {
             await look(.providers) { () throws(PostgresError) in
                 Self.judge(try await Providers.list(on: connection))
             })
-        checks.append(
-            await look(.checkIns) { () throws(PostgresError) in
-                Self.judge(
-                    try await CheckInAdmin.state(on: connection, deadline: .seconds(5)),
-                    links: invocation.settings.links,
-                    deadman: invocation.settings.text(.deadmanURL) != nil)
-            })
+        if has("checkins") {
+            checks.append(
+                await look(.checkIns) { () throws(PostgresError) in
+                    Self.judge(
+                        try await CheckInAdmin.state(on: connection, deadline: .seconds(5)),
+                        links: invocation.settings.links,
+                        deadman: invocation.settings.text(.deadmanURL) != nil)
+                })
+        }
         checks.append(
             await look(.approvals) { () throws(PostgresError) in
                 Self.judge(
@@ -77,7 +84,9 @@ struct Doctor {
                 Self.judge(
                     try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
             })
-        for one in Rooms.all.flatMap(\.checks) {
+        checks.append(
+            await look(.rooms) { () throws(PostgresError) in Self.judge(try await RoomFinding.all(on: connection)) })
+        for one in Rooms.all.filter({ has($0.name) }).flatMap(\.checks) {
             checks.append(
                 await look(one.subject) { () throws(PostgresError) in try await one.ask(invocation, connection) })
         }

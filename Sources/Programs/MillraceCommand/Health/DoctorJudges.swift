@@ -208,6 +208,12 @@ extension Doctor {
         return .ok("\(Humane.count(asked, "question")) open")
     }
 
+    static func judge(_ findings: [RoomFinding]) -> Check.Result {
+        guard let first = findings.first else { return .ok("each is as this program has it") }
+        let more = findings.count > 1 ? ", and \(findings.count - 1) more: millrace rooms check" : ""
+        return .warning("\(first.room): \(first.sentence)\(more)", advice: first.advice)
+    }
+
     /// strays: how many slots too many are counted at each limit where that is so; below zero, too few.
     static func judge(strays: [Int]) -> Check.Result {
         guard !strays.isEmpty else { return .ok("what they count is what runs") }

@@ -24,6 +24,7 @@ enum Subject: String, Sendable, CaseIterable {
     case documents
     case sandbox
     case checkIns = "check-ins"
+    case rooms
     case approvals
     case gatewayKeys = "gateway keys"
     case gatewayClock = "gateway clock"

@@ -134,7 +134,7 @@ private struct RoomRow {
 }
 
 /// Something that is not right with a room, and what to do.
-private struct RoomFinding {
+struct RoomFinding {
     var room: String
     var sentence: String
     var advice: String

@@ -4,7 +4,8 @@ package enum Verbs {
     package static let tree = CommandTree(commands: commands, nouns: nouns, settings: .all)
 
     package static let commands: [Command] =
-        core + Rooms.all.flatMap { $0.verbs + (verbsHere[$0.name] ?? []) } + last
+        core
+        + Rooms.all.flatMap { room in (room.verbs + (verbsHere[room.name] ?? [])).map { $0.ofRoom(room.name) } } + last
 
     /// Of rooms that do not bring theirs yet.
     private static let verbsHere: [String: [Command]] = [
