@@ -161,15 +161,15 @@ import Testing
     @Test func `two who come to a turn exclude each other, and one who tries does not wait`() async throws {
         try await withDatabase { database in
             let (first, second) = (try await database.connect(), try await database.connect())
-            try await first.run("begin; select millrace.turns_wait('upload', array[3, 5])")
-            #expect(try await second.bool("select millrace.turn_try('upload', 4)"))
-            #expect(try await second.bool("select millrace.turn_try('upload', 5)") == false)
+            try await first.run("begin; select millrace.turns_wait('template', array[3, 5])")
+            #expect(try await second.bool("select millrace.turn_try('template', 4)"))
+            #expect(try await second.bool("select millrace.turn_try('template', 5)") == false)
             let process = try await second.process()
-            async let waits: Void = second.run("select millrace.turns_wait('upload', array[5, 4])")
+            async let waits: Void = second.run("select millrace.turns_wait('template', array[5, 4])")
             try await waitUntilBlocked(process, seenBy: first)
             try await first.run("commit")
             try await waits
-            #expect(try await second.bool("select millrace.turn_try('upload', 5)"))
+            #expect(try await second.bool("select millrace.turn_try('template', 5)"))
             #expect(try await second.bool("select millrace.turn_try('nothing of the kind')") == false)
             await first.close()
             await second.close()

@@ -135,5 +135,5 @@ language sql stable as $$
     union all
     select 'alarm', a.id::text, to_jsonb(a) - 'problem' from millrace.alarm a where a.person = checkins_export_person.person
     union all
-    select 'place', p.alarm::text, to_jsonb(p) from millrace.place p where p.person = checkins_export_person.person
+    select 'place', concat_ws('/', p.alarm, extract(epoch from p.at)), to_jsonb(p) from millrace.place p where p.person = checkins_export_person.person
 $$;

@@ -103,8 +103,8 @@ begin
                 order by h.n
     loop
         for place, room, thing, data in execute format(
-            'select concat_ws(''/'', $1, x.thing, x.id), $1, x.thing, x.data from %s($2) x where $3 is null or x.thing || ''/'' || x.id > $3 collate "C"
-              order by x.thing || ''/'' || x.id collate "C" limit $4', one.call)
+            'select concat_ws(''/'', $1, k.key), $1, x.thing, x.data from %s($2) x cross join lateral (select concat_ws(''/'', x.thing, coalesce(x.id, '''')) as key) k
+              where $3 is null or k.key > $3 collate "C" order by k.key collate "C" limit $4', one.call)
             using one.name, person_export.person, case when one.name = at_room then at_key end, person_export.page - rows
         loop
             size := octet_length(row(place, room, thing, data)::text);
