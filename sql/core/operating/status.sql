@@ -143,3 +143,4 @@ begin
         end;
     end loop;
 end $$;
+select millrace.door_is('operating', 'room_states', 'worker, viewer', 'staff');

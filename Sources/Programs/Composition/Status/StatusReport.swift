@@ -103,6 +103,8 @@ package struct StatusReport: Sendable {
     package static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
         let bounds = Self.bounds(cap)
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
+        // nil: who asks may not know; each room is asked as if it were there.
+        let installed = try? await Queue.installedRooms(on: connection)
         var report = StatusReport(
             schema: schema,
             queues: try await queues(on: connection, cap: cap, patience: patience),
@@ -118,7 +120,7 @@ package struct StatusReport: Sendable {
             providers: await section { () throws(PostgresError) in
                 try await Providers.list(on: connection, deadline: patience)
             },
-            mail: await section { () throws(PostgresError) in
+            mail: await section(of: "mail", installed, absent: nil) { () throws(PostgresError) in
                 try await MailAdmin.state(on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
@@ -155,7 +157,7 @@ package struct StatusReport: Sendable {
             },
             cap: cap)
         await report.estimate(on: connection, patience: patience)
-        await report.readRooms(on: connection, patience: patience)
+        await report.readRooms(installed, on: connection, patience: patience)
         await report.readWhys(on: connection, patience: patience)
         await report.readLatestDead(on: connection, patience: patience)
         if report.workers.value?.contains(where: \.isSilent) == true {
@@ -216,25 +218,25 @@ package struct StatusReport: Sendable {
     }
 
     /// What stands beside the queues: the rooms, and what goes wrong.
-    private mutating func readRooms(on connection: Connection, patience: Duration) async {
+    private mutating func readRooms(_ installed: [String: Int]?, on connection: Connection, patience: Duration) async {
         let cap = cap
         let bounds = Self.bounds(cap)
-        quests = await Self.section { () throws(PostgresError) in
+        quests = await Self.section(of: "quests", installed, absent: .init()) { () throws(PostgresError) in
             try await QuestAdmin.state(on: connection, deadline: patience)
         }
-        documents = await Self.section { () throws(PostgresError) in
+        documents = await Self.section(of: "documents", installed, absent: nil) { () throws(PostgresError) in
             try await DocumentAdmin.state(on: connection, deadline: patience)
         }
-        checkIns = await Self.section { () throws(PostgresError) in
+        checkIns = await Self.section(of: "checkins", installed, absent: .init()) { () throws(PostgresError) in
             try await CheckInAdmin.state(on: connection, deadline: patience)
         }
-        notices = await Self.section { () throws(PostgresError) in
+        notices = await Self.section(of: "notices", installed, absent: .init()) { () throws(PostgresError) in
             try await NoticeAdmin.state(on: connection, deadline: patience)
         }
-        webhooks = await Self.section { () throws(PostgresError) in
+        webhooks = await Self.section(of: "webhooks", installed, absent: .init()) { () throws(PostgresError) in
             try await WebhookAdmin.state(on: connection, deadline: patience)
         }
-        gateways = await Self.section { () throws(PostgresError) in
+        gateways = await Self.section(of: "gateway", installed, absent: []) { () throws(PostgresError) in
             try await GatewayAdmin.list(on: connection, deadline: patience)
         }
         connections = await Self.section { () throws(PostgresError) in
@@ -273,6 +275,14 @@ package struct StatusReport: Sendable {
             guard error.sqlState != "42501" else { throw error }
             return .unavailable(DatabaseFailure(error).sentence)
         }
+    }
+
+    /// Of a room that is not installed there is nothing to say.
+    private static func section<Value: Sendable>(
+        of room: String, _ installed: [String: Int]?, absent: Value, _ read: () async throws(PostgresError) -> Value
+    ) async -> Section<Value> {
+        if let installed, installed[room] == nil { return .known(absent) }
+        return await section(read)
     }
 
     private static func section<Value: Sendable>(
