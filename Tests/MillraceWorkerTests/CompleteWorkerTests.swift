@@ -119,7 +119,9 @@ private final class Heard: LogHandler {
         let metrics = try #require(URL(string: base + "/metrics"))
         let page = Mutex("")
         try await eventually("it is ready") {
-            guard let text = try? String(contentsOf: metrics, encoding: .utf8) else { return false }
+            // Not by a call that holds a thread of the pool: the worker needs one to answer.
+            guard let (data, _) = try? await URLSession.shared.data(from: metrics) else { return false }
+            let text = String(decoding: data, as: UTF8.self)
             page.withLock { $0 = text }
             return text.contains("millrace_worker_ready 1")
         }
