@@ -285,8 +285,8 @@ let package = Package(
         .target(
             name: "MillraceMail",
             dependencies: [
-                "Blobs", "Faults", "Jobs", "Mail", "Millrace", "Postgres", "Signatures", "Supervision", "Templates",
-                "Workers",
+                "Blobs", "Faults", "Jobs", "Mail", "Millrace", "Postgres", "Queues", "RoomSchemas", "Signatures",
+                "Supervision", "Templates", "Workers",
             ], path: "Sources/Faces/MillraceMail", swiftSettings: strict),
 
         .target(
@@ -343,7 +343,8 @@ let package = Package(
                 "Listeners",
                 "Mail",
                 "Millrace", "MillraceCommand",
-                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema", "Signatures",
+                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema",
+                "Signatures",
                 "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
                 "Workers",
             ], path: "Sources/Programs/MillraceLoad", swiftSettings: strict),
@@ -404,7 +405,8 @@ let package = Package(
         .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
         .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
         .testTarget(
-            name: "QueuesTests", dependencies: ["Postgres", "Queues", "RoomSchemas", "Schema", "TestSupport"], exclude: ["Shipped"],
+            name: "QueuesTests", dependencies: ["Postgres", "Queues", "RoomSchemas", "Schema", "TestSupport"],
+            exclude: ["Shipped"],
             swiftSettings: strict),
         .testTarget(
             name: "SupervisionTests",
@@ -524,8 +526,8 @@ let package = Package(
             name: "SystemTests",
             dependencies: [
                 "Clusters", "Encodings", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad",
-                "MillraceMain", "Postgres", "Queues", "Signatures", "Supervision", "Telemetry", "TestSupport",
-                "Workers",
+                "MillraceMain", "Postgres", "Queues", "RoomSchemas", "Signatures", "Supervision", "Telemetry",
+                "TestSupport", "Workers",
             ],
             swiftSettings: strict),
     ],

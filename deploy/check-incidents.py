@@ -70,7 +70,7 @@ class Server:
         self._run("pg_ctl", "-D", f"{self.place}/data", "-l", f"{self.place}/log", "-w", "-o",
                   options + " -c listen_addresses=127.0.0.1", "start")
         self.sql("create role shop login; create role hog login; create database base owner shop", "postgres")
-        self.millrace("base", "migrate", check=True)
+        self.millrace("base", "migrate", "--rooms", "all", check=True)
 
     @staticmethod
     def _has(name):

@@ -14,7 +14,8 @@ struct RoleNames {
     let stranger = TestCluster.name("stranger")
     var all: [String] { [owner, client, worker, admin, viewer, `operator`, gateway, attacker, stranger] }
     func migrator(testClock: Bool = false) -> Migrator {
-        Migrator.ofAllRooms(roles: [
+        Migrator.ofAllRooms(
+            roles: [
                 ("client", client), ("worker", worker), ("admin", admin), ("viewer", viewer), ("operator", `operator`),
                 ("gateway", gateway),
             ], testClock: testClock)

@@ -62,7 +62,8 @@ import Testing
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
         var known: [String: String] = [:]
         for folder in ["sql", "Tests/QueuesTests/Shipped"] {
-            let files = FileManager.default.enumerator(at: root.appending(path: folder), includingPropertiesForKeys: nil)
+            let files = FileManager.default.enumerator(
+                at: root.appending(path: folder), includingPropertiesForKeys: nil)
             for case let file as URL in try #require(files) where file.pathExtension == "sql" {
                 known[file.deletingPathExtension().lastPathComponent] = Hexadecimal.text(
                     SHA256Digest.of(Array(try Data(contentsOf: file))))

@@ -20,7 +20,7 @@ import Testing
             let mails = try MailCatcher(database: place, appName: "Shop")
             mails.attach(to: worker)
             let bench = try TestBench(worker: worker, database: place)
-            try await bench.prepare()
+            try await bench.prepare(for: mails)
             let connection = try await database.connect()
             try await body(Scene(mails: mails, bench: bench, connection: connection, database: database))
             await connection.close()

@@ -166,8 +166,9 @@ final class NginxBeforeGateways: @unchecked Sendable {  // used by one test at a
         try await office.run("create role \(roles)_client nologin")
         try await office.run("create role \(roles)_login login")
         try await office.run("grant \(roles)_client to \(roles)_login")
-        _ = try await Migrator.ofAllRooms(roles: [("client", "\(roles)_client"), ("gateway", "\(roles)_login")]).migrate(
-            on: office)
+        _ = try await Migrator.ofAllRooms(roles: [("client", "\(roles)_client"), ("gateway", "\(roles)_login")])
+            .migrate(
+                on: office)
         let login = database.url + (database.url.contains("?") ? "&" : "?") + "user=\(roles)_login"
         let ports = try (0..<3).map { _ in try Self.freePort() }
         port = ports[2]

@@ -42,7 +42,7 @@ func freePort() throws -> Int {
         try await withCluster { cluster in
             let connection = try await Connection.open(ConnectionOptions(location: cluster.url()))
             let port = try freePort()
-            let migrated = try MillraceProcess(["migrate"], database: cluster.url())
+            let migrated = try MillraceProcess(["migrate", "--rooms", "all"], database: cluster.url())
             #expect(try await migrated.ended() == 0)
             await connection.close()
             let worker = try await MillraceProcess.worker(

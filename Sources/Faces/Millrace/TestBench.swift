@@ -2,7 +2,7 @@ import Encryption
 public import FoundationEssentials
 public import Jobs
 import Postgres
-import Queues
+package import Queues
 import Workers
 
 /// For tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at enqueued jobs, move the
@@ -41,11 +41,21 @@ public struct TestBench: Sendable {
         client = try Client(database: database, keys: .none, connections: 2)
     }
 
-    /// Makes or updates the schema, with a clock that can be moved. Only ever on a test database.
+    /// Makes or updates the schema's core, with a clock that can be moved. Only ever on a test database. A schema with rooms, such as mail, is made by
+    /// `millrace migrate --test-clock --rooms …` before.
     public func prepare() async throws(QueueError) {
+        try await prepare(by: Migrator(testClock: true))
+    }
+
+    package func prepare(by migrator: Migrator) async throws(QueueError) {
         do {
             try await client.pool.withConnection { connection in
-                _ = try await Migrator(testClock: true).migrate(on: connection)
+                if let state = try? await Queue.schemaState(on: connection), state.version == Queue.schemaVersion,
+                    state.testClock, migrator.adding.isEmpty
+                {
+                    return
+                }
+                _ = try await migrator.migrate(on: connection)
             }
         } catch let failure as Migrator.Failure {
             throw QueueError(.schema, failure.description)

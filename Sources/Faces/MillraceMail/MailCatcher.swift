@@ -17,7 +17,7 @@ import Templates
 /// let mails = try MailCatcher(database: database)
 /// mails.attach(to: worker)
 /// let bench = try TestBench(worker: worker, database: database)
-/// try await bench.prepare()
+/// try await bench.prepare(for: mails)
 /// try await signUp("ada@example.org")                               // the code under test calls mail_welcome
 /// try await bench.drain()
 /// let mail = try mails.only(to: "ada@example.org")

@@ -127,7 +127,8 @@ extension Composer {
         let gauges = rooms.compactMap(\.gauges)
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? []) + (console?.routes ?? []),
+            more: mailRoutes + rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? [])
+                + (console?.routes ?? []),
             rooms: {
                 var all = await mail?.service.tally.gauges ?? []
                 for one in gauges { all += await one() }

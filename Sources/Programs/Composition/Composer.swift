@@ -47,7 +47,8 @@ package struct Composer: Sendable {
         }
         let absent = Rooms.all.map(\.name).filter { serves($0) && !there.contains($0) }
         if !absent.isEmpty {
-            log.info("rooms that are not installed are not served", [("rooms", absent.sorted().joined(separator: ", "))])
+            log.info(
+                "rooms that are not installed are not served", [("rooms", absent.sorted().joined(separator: ", "))])
         }
         var composer = self
         composer.rooms = rooms?.intersection(there) ?? there

@@ -43,7 +43,8 @@ struct AppWorld: Sendable {
     private static let template = Template.migrated.adding("app") { database in
         let owner = try await database.connect()
         try await owner.run("create role \(client); create role \(login) login in role \(client)")
-        _ = try await Migrator.ofAllRooms(roles: [("client", client), ("worker", login), ("gateway", login)]).migrate(on: owner)
+        _ = try await Migrator.ofAllRooms(roles: [("client", client), ("worker", login), ("gateway", login)]).migrate(
+            on: owner)
         try await owner.run("select millrace.grant_enqueue('\(client)', 'document.receive', 'documents')")
         try await owner.run("select millrace.grant_enqueue('\(client)', 'media.process', 'media')")
         await owner.close()

@@ -101,7 +101,8 @@ struct Reader {
 
     func prepare() async throws {
         let prints = try await shell(
-            "millrace migrate --print-roles | psql -qv ON_ERROR_STOP=1 \"$DATABASE_URL\" && millrace migrate")
+            "millrace migrate --print-roles | psql -qv ON_ERROR_STOP=1 \"$DATABASE_URL\" && millrace migrate --rooms all"
+        )
         try #require(prints.status == 0, "\(prints.text)")
         for (text, role) in [(Self.logins, "owner"), (Self.jobs, "backend")] {
             let made = try await psql(text, as: [role])

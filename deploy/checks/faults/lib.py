@@ -158,7 +158,7 @@ class Ground:
         self.url = self.url_of("postgres")
         self.sql(self.millrace("migrate", "--print-roles"))
         self.sql("create role gateway login in role millrace_gateway")
-        self.millrace("migrate", "--quiet")
+        self.millrace("migrate", "--rooms", "all", "--quiet")
 
     def url_of(self, user):
         return f"postgresql://{user}@/postgres?host={self.data}"
