@@ -113,7 +113,6 @@ private final class Heard: LogHandler {
     /// Which rooms' numbers a worker shows, and how it answers a message of Stripe without a signature.
     private static func answers(_ options: CompleteWorker.Options, _ port: Int) async throws -> [String] {
         let worker = try CompleteWorker(options)
-        worker.handle(Greet.self) { _, _ in .done }
         let running = Task { try await worker.run(handlesSignals: false) }
         let base = "http://127.0.0.1:\(port)"
         let metrics = try #require(URL(string: base + "/metrics"))

@@ -55,7 +55,8 @@ package final class JobWorker: Sendable {
     /// Runs until drained. What it could not settle is in the report. A cancellation of the caller's task drains too: it stands for a
     /// request to stop, and what is under way ends in order.
     package func run() async throws -> Report {
-        guard !kindNames.isEmpty else { throw Failure.noHandlers }
+        // One that serves rooms may have no jobs to do.
+        guard !kindNames.isEmpty || !shared.options.rooms.isEmpty else { throw Failure.noHandlers }
         return try await withTaskCancellationHandler {
             // A task of its own, for its waits and statements would end at once in a cancelled one, and the jobs have to go back.
             try await Task { try await live() }.value

@@ -118,5 +118,5 @@ begin
         exit when rows >= person_export.page;
     end loop;
 end $$;
-select millrace.door_is('people', 'person_export', 'client, worker', 'actor person', 'All that is kept of a person, row by row.',
+select millrace.door_is('people', 'person_export', 'client, worker', 'actor person', 'All that is kept of a person, row by row.', audited => true,
     who_may => array['read all that is kept of it: itself, back end, staff']);
