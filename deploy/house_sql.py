@@ -165,8 +165,12 @@ class Graph:
     def migration(self, path):
         """The tables that a migration makes, and what they refer to. What it does to rows is done once, and is not looked at."""
         text = "\n".join(line.split("--")[0] for line in path.read_text().split("\n"))
+        line = path.parent.parent.name
         for name in re.findall(r"\bcreate (?:unlogged )?table (?:if not exists )?millrace\.(\w+)", text):
             self.tables.add(name)
+            owner = self.rooms.owner.get(name)
+            if owner and (owner != line if line != "core" else owner not in self.rooms.core):
+                self.broken.append(f"{path.relative_to(self.root)} makes the table {name}, which is {owner}'s")
         for name in re.findall(r"\bdrop table (?:if exists )?millrace\.(\w+)", text):
             self.tables.discard(name)
         for old, new in re.findall(r"\balter table millrace\.(\w+) rename to (\w+)", text):
