@@ -51,10 +51,10 @@ package struct ClaimTrust: Sendable, Equatable {
                 """
                 with doors as (
                     select p.proname, p.oid, p.proacl from pg_catalog.pg_proc p
-                     where p.pronamespace = pg_catalog.to_regnamespace('millrace') and p.proname in ('right_claims', 'right_staff', 'check_in')
+                     where p.pronamespace = pg_catalog.to_regnamespace('millrace') and p.proname in ('right_claims', 'right_staff', 'own_jobs')
                 ), groups as (
                     select c.oid, c.rolname from pg_catalog.pg_roles c, doors d, doors s
-                     where not c.rolcanlogin and d.proname = 'check_in' and s.proname = 'right_staff'
+                     where not c.rolcanlogin and d.proname = 'own_jobs' and s.proname = 'right_staff'
                        and pg_catalog.has_function_privilege(c.oid, d.oid, 'execute') and not pg_catalog.has_function_privilege(c.oid, s.oid, 'execute')
                 ), logins as (
                     select l.*, pg_catalog.has_function_privilege(l.oid, d.oid, 'execute')
