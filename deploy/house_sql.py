@@ -242,6 +242,7 @@ def figures(graph):
             examples.setdefault(f"{use.room} → {room}", f"{use.object} uses {use.name}")
     cycles = graph.cycles()
     return {
+        "the core alone": core_alone(graph.root),
         "SQL rooms": len(graph.rooms.order),
         "edges between SQL rooms": len(graph.edges()),
         "upward calls and reads": sum(pairs.values()),
@@ -249,6 +250,19 @@ def figures(graph):
         "tables that another room writes": dict(writes.most_common()),
         "SQL rooms in the largest cycle": len(cycles[0]) if cycles else 0,
     }
+
+
+def core_alone(root):
+    """What a migrate without rooms makes, but for partitions, as its scripts say."""
+    sql = pathlib.Path(root) / "sql"
+    made = "\n".join(line.split("--")[0] for path in sorted(sql.glob("core/migrations/*.sql")) for line in path.read_text().split("\n"))
+    # The table of migrations, with its key, comes before all of them.
+    tables = 1 + len(re.findall(r"^create (?:unlogged )?table millrace\.\w+ \(", made, re.M))
+    indexes = 1 + len(re.findall(r"^create (?:unique )?index \w+ on", made, re.M)) + len(re.findall(r"primary key|\bunique\b(?! index)", made))
+    functions = sum(
+        len(re.findall(r"^\s*create (?:or replace )?(?:function|aggregate) millrace", path.read_text(), re.M))
+        for path in [*function_files(root), *sql.glob("core/migrations/*.sql")] if "core" in path.parts and path.name != "test_clock.sql")
+    return f"{tables} tables · {functions} functions · {indexes} indexes"
 
 
 def check(root):
