@@ -237,22 +237,9 @@ struct UndoneOrders: Sendable {
     private func judge(
         _ state: State, left: Int, kills: Int, on connection: Connection
     ) async throws -> ([Bar], [(String, JSONValue)]) {
-        let kept = try await connection.int(
-            """
-            select count(*) from public.practice_paid p
-             where p.standing > 0 and not exists (select from public.practice_delivery d where d.job = p.job)
-            """)
-        let unpaid = try await connection.int(
-            """
-            select count(*) from (select d.job, count(*) as times from public.practice_delivery d group by d.job) d
-              left join public.practice_paid p on p.job = d.job
-             where d.times > 1 or p.standing is distinct from 5 or p.parts is distinct from 5
-            """)
-        let disordered = try await connection.int(
-            """
-            select count(*) from public.practice_charge a join public.practice_charge b on b.job = a.job and a.number < b.number and a.given_back < b.given_back
-             where (select count(*) from public.practice_charge c where c.job = a.job) = (select count(distinct c.number) from public.practice_charge c where c.job = a.job)
-            """)
+        let kept = try await connection.ids(Self.keptFor)
+        let unpaid = try await connection.ids(Self.unpaid)
+        let disordered = try await connection.ids(Self.disordered)
         let (delivered, again) = try await (
             connection.int("select count(*) from public.practice_delivery"),
             connection.int(
@@ -268,19 +255,97 @@ struct UndoneOrders: Sendable {
             let (done, refused) = (state.done[act.rawValue] ?? 0, state.refused[act.rawValue] ?? 0)
             invocation.console.note("\(act.rawValue): \(done)" + (refused > 0 ? ", refused \(refused)" : ""))
         }
+        for order in Set(kept + unpaid + disordered).sorted().prefix(5) { try await tell(order, on: connection) }
         return (
             [
-                .atMost("orders not delivered whose money is kept", 0, measured: Double(kept), unit: ""),
-                .atMost("orders delivered and not paid once", 0, measured: Double(unpaid), unit: ""),
+                .atMost("orders not delivered whose money is kept", 0, measured: Double(kept.count), unit: ""),
+                .atMost("orders delivered and not paid once", 0, measured: Double(unpaid.count), unit: ""),
                 .atMost(
-                    "charges given back before a later one of their order", 0, measured: Double(disordered), unit: ""),
+                    "charges given back before a later one of their order", 0, measured: Double(disordered.count),
+                    unit: ""),
                 .atMost("orders and undos that never end", 0, measured: Double(left), unit: ""),
                 .atLeast("workers killed", Double(self.kills), measured: Double(kills), unit: ""),
             ],
             [
                 ("orders", .init(orders)), ("kills", .init(kills)), ("delivered", .init(delivered)),
-                ("given_back", .init(givenBack)), ("kept", .init(kept)), ("unpaid", .init(unpaid)),
+                ("given_back", .init(givenBack)), ("kept", .init(kept.count)), ("unpaid", .init(unpaid.count)),
             ]
         )
+    }
+
+    private static let keptFor: SQL = """
+        select p.job from public.practice_paid p
+         where p.standing > 0 and not exists (select from public.practice_delivery d where d.job = p.job)
+        """
+
+    private static let unpaid: SQL = """
+        select d.job from (select d.job, count(*) as times from public.practice_delivery d group by d.job) d
+          left join public.practice_paid p on p.job = d.job
+         where d.times > 1 or p.standing is distinct from 5 or p.parts is distinct from 5
+        """
+
+    /// A row for each such charge. Of orders that did a step again it cannot be said which of its charges belong together.
+    private static let disordered: SQL = """
+        select a.job from public.practice_charge a join public.practice_charge b on b.job = a.job and a.number < b.number and a.given_back < b.given_back
+         where (select count(*) from public.practice_charge c where c.job = a.job) = (select count(distinct c.number) from public.practice_charge c where c.job = a.job)
+        """
+
+    /// All that is known of an order, in order of time: what a missed bar is looked into with.
+    private func tell(_ order: Int64, on connection: Connection) async throws {
+        invocation.console.note("order \(order):")
+        let lines = try await connection.query(Self.story, [.int8(order)]) { row throws(PostgresError) in
+            try row.string(0)
+        }
+        for line in lines { invocation.console.note("  " + line) }
+    }
+
+    private static let story: SQL = """
+        with kin as (
+            select $1::bigint as id, 'the order' as name
+            union all
+            select j.id, format('job %s, which undoes %s,', j.id, j.options #>> '{undo,step}') from millrace.job j
+             where (j.options #>> '{undo,job}')::bigint = $1
+        ), happened(at, what) as (
+            select c.charged, format('charge %s: made, key %s', c.number, left(c.key, 8)) from public.practice_charge c where c.job = $1
+            union all
+            select c.given_back, format('charge %s: given back, key %s', c.number, left(c.key, 8)) from public.practice_charge c where c.job = $1
+            union all
+            select d.at, 'delivered' from public.practice_delivery d where d.job = $1
+            union all
+            select j.enqueued_at, k.name || ' is enqueued: ' || j.args::text from kin k join millrace.job j on j.id = k.id
+            union all
+            select h.started, format('%s is claimed, token %s-%s-%s', k.name, to_hex(h.session), h.number, h.id) from kin k join millrace.history h on h.id = k.id
+             where h.session <> 0
+            union all
+            select h.finished, concat(k.name, ' ends with outcome ', h.outcome, ', attempt ', h.attempt, ', crashes ', h.crashes,
+                       case when h.session <> 0 then format(', token %s-%s-%s', to_hex(h.session), h.number, h.id) end, ': ' || h.error)
+              from kin k join millrace.history h on h.id = k.id
+            union all
+            select a.at, concat(k.name, ': ', a.action, ' ', a.detail) from kin k join millrace.audit a on a.object = k.id::text
+            union all
+            select i.at, concat(k.name, ': operation ', i.operation, ' (', o.action, ') finds it ', i.was, ', outcome ', i.outcome, ' ', i.reason)
+              from kin k join millrace.operation_item i on i.job = k.id join millrace.operation o on o.id = i.operation
+            union all
+            select coalesce(o.undo_ended_at, o.undo_started_at), concat(k.name, ': operation ', i.operation, ' (', o.action, ') is undone, outcome ', i.undo, ' ', i.undo_reason)
+              from kin k join millrace.operation_item i on i.job = k.id and i.undo is not null join millrace.operation o on o.id = i.operation
+            union all
+            select s.at, format('step on record: %s = %s, attempt %s', left(s.name, 15), left(s.value::text, 9), s.attempt) from millrace.step s where s.job = $1
+            union all
+            select p.ended_at, format('worker %s, session %s: %s', p.name, to_hex(p.session), p.ending) from millrace.process p
+             where p.session in (select h.session from kin k join millrace.history h on h.id = k.id)
+            union all
+            select null, format('job %s waits for job %s, outcome %s', e.succ, e.pred, coalesce(e.outcome::text, 'none'))
+              from millrace.edge e where e.succ in (select k.id from kin k)
+            union all
+            select null, format('job %s is to undo step %s', u.undo_job, u.step) from millrace.undo u where u.job = $1
+        )
+        select concat_ws('  ', coalesce(to_char(h.at at time zone 'UTC', 'HH24:MI:SS.US'), 'at the end'), h.what)
+          from happened h where h.at is not null or h.what like 'job%' order by h.at nulls last, h.what
+        """
+}
+
+extension Connection {
+    fileprivate func ids(_ statement: SQL) async throws -> [Int64] {
+        try await query(statement, []) { row throws(PostgresError) in try row.int(0) }
     }
 }
