@@ -116,6 +116,36 @@ private struct Broken: Error {}
         }
     }
 
+    /// 1. A worker undoes the step and says so, and dies before the end of its run is on record. 2. The step is on record once more. 3. Another worker
+    /// gets the undo.
+    @Test func `an undo that runs once more leaves alone what came after it`() async throws {
+        try await with { order, context, ledger in
+            try await context.step("reserve", undo: { (_: Int) in ledger.write("undo reserve") }) { 1 }
+            try await context.step("charge", undo: { (_: Int) in ledger.write("undo charge") }) { 2 }
+            _ = try await context.event("paid", as: Bool.self)
+            return .done
+        } _: { bench, client, connection, ledger in
+            let id = try await client.enqueue(Order(id: 7))
+            _ = try await bench.drain()
+            #expect(try await client.cancel(id))
+            while try await connection.bool("select more from millrace.flows_advance()") {}
+            let undo = try await connection.int("select job from millrace.ready")
+            try await connection.run(
+                """
+                select millrace.session_open(1, 'other', 'h', 1, '0', null, '{}', 10, false);
+                select millrace.claim(1, 8, array(select k.id from millrace.kind k), array[q.id], array[17], array[0], array[9223372036854775807], array[10], 10, '{}', '{}')
+                  from millrace.queue q where q.name = 'default';
+                select millrace.step_undone('1-9-\(undo)');
+                select millrace.leases_return(1, array[9]);
+                select millrace.step_set(\(id), 'charge', '3', adds => true);
+                """)
+            try await settle(bench, connection)
+            #expect(ledger.lines.value == ["undo reserve"])
+            #expect(try await connection.column("select name, value from millrace.steps(\(id))") == ["charge"])
+            #expect(try await connection.value("select state from millrace.jobs where id = \(undo)") == "succeeded")
+        }
+    }
+
     @Test func `of a job that succeeds nothing is undone, and nothing is left`() async throws {
         try await with { order, context, ledger in
             try await Self.threeSteps(order, context, ledger)

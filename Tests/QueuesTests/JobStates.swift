@@ -129,6 +129,12 @@ enum JobStates {
             try await connection.settleFlows()
         },
         "being undone": { StateSubject(id: try await $0.order(ending: 3).id) },
+        "undone at last": { connection in
+            let order = try await connection.order(ending: 3)
+            #expect(try await connection.claim(number: 48) == [order.refund])
+            try await connection.run("select millrace.step_undone('1-49-\(order.refund)')")
+            return StateSubject(id: order.id)
+        },
         "undone": { connection in
             let order = try await connection.order(ending: 3)
             try await connection.runRefund(of: order, outcome: 1)

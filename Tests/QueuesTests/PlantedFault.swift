@@ -8,6 +8,8 @@ enum PlantedFault: String, CaseIterable {
     case cancelsUndos
     /// An order runs again while it is being undone.
     case retriesWhileUndone
+    /// An order runs again before the end of what has undone its charge is on record, and a second run of that undoes the order's next charge.
+    case undoesWhatCameAfter
     /// An end that sees nobody who waits leaves no note.
     case forgetsFollowers
     /// What is undone does not wait for what it waited for.
@@ -39,7 +41,15 @@ enum PlantedFault: String, CaseIterable {
                 ("operation_together", "u.undo_job = i offset 0", "u.undo_job = -i offset 0"),
                 ("flow_cancel", "u.undo_job = one", "u.undo_job = -one"),
             ]
-        case .retriesWhileUndone: [("undos_back", "if undos = '{}' then", "if true then")]
+        case .retriesWhileUndone: [("undos_back", "for one in select", "return; for one in select")]
+        case .undoesWhatCameAfter:
+            [
+                ("undo_ending", "return (select", "return null; return (select"),
+                (
+                    "steps_to_undo", "from millrace.undo u join",
+                    "from (select j.id as undo_job, (j.options #>> '{undo,job}')::bigint as job from millrace.job j) u join"
+                ),
+            ]
         case .forgetsFollowers:
             [
                 (

@@ -80,11 +80,13 @@ extension Context {
         }
     }
 
-    /// Reads the job's recorded steps at the first step of the run.
+    /// Reads the job's recorded steps at the first step of the run. One that undoes a step ends there if that is on record no more.
     nonisolated(nonsending) func turn(_ name: String) async throws -> RecordedSteps.Turn {
         let first = withSteps { $0.turn(name) }
         guard first == .read else { return first }
         let values = try await backend.steps(self)
+        // Undone already, by a run whose end was not recorded.
+        if let undo, values[undo.step] == nil { try await end() }
         return withSteps { steps in
             steps.read(values)
             return steps.turn(name)

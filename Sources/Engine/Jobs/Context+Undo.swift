@@ -46,8 +46,6 @@ extension Context {
             return try await step(name, isUndoable: true, body)
         }
         guard let value: Value = try await onRecord(name) else {
-            // Undone already, by a run whose end was not recorded.
-            if planned.step == name { try await end() }
             throw UndoNotReached(step: planned.step, why: "step \(name) before it is not on record")
         }
         guard planned.step == name else { return value }
@@ -66,7 +64,7 @@ extension Context {
         }
     }
 
-    nonisolated(nonsending) private func end() async throws {
+    nonisolated(nonsending) func end() async throws {
         try await backend.undone(self)
         markUndone()
         throw UndoIsDone()

@@ -9,6 +9,10 @@ package struct StepRow: Sendable, Equatable {
     /// The run that recorded it.
     package var attempt: Int
     package var at: Date
+
+    fileprivate static let read: Connection.Decode<StepRow> = { row throws(PostgresError) in
+        StepRow(name: try row.string(0), value: try row.json(1), attempt: Int(try row.int(2)), at: try row.date(3))
+    }
 }
 
 /// A kept line of a job's log.
@@ -77,10 +81,13 @@ extension Queue {
             redacted
             ? "select name, value, attempt, at from millrace.steps_shown($1)"
             : "select name, value, attempt, at from millrace.steps($1)"
-        return try await connection.query(sql, [.int8(id)]) { row throws(PostgresError) in
-            StepRow(
-                name: try row.string(0), value: try row.json(1), attempt: Int(try row.int(2)), at: try row.date(3))
-        }
+        return try await connection.query(sql, [.int8(id)], decode: StepRow.read)
+    }
+
+    /// Those by which the token's run goes to the step that it undoes; none: that is undone.
+    package static func stepsToUndo(token: String, on connection: Connection) async throws(PostgresError) -> [StepRow] {
+        try await connection.query(
+            "select name, value, attempt, at from millrace.steps_to_undo($1)", [.text(token)], decode: StepRow.read)
     }
 
     /// Records a step under the token's lease; returns the recorded value.

@@ -3,7 +3,8 @@ create or replace function millrace.is_deleted_plainly(the_job bigint) returns b
 language plpgsql stable as $$
 begin
     return not exists (select from millrace.job j where j.id = the_job and j.unique_hash is not null)
-       and not exists (select from millrace.undo u where u.job = the_job) and not exists (select from millrace.undo u where u.undo_job = the_job);
+       and not exists (select from millrace.undo u where u.job = the_job) and not exists (select from millrace.undo u where u.undo_job = the_job)
+       and millrace.undo_ending(the_job) is null;
 end $$;
 
 -- Deletes the ended jobs among these, with one statement for each table: a single job_delete looks in every place and every leaf of

@@ -59,6 +59,33 @@ begin
 end $$;
 select millrace.door_is('queue', 'step_undone', 'worker', 'staff');
 
+-- The steps by which a run goes to the one that it undoes. None: that is undone already, by a run whose end is not on record. Only under a live
+-- lease: once the undo has ended, its job may run again, and what it does then is not what this run is to undo.
+create or replace function millrace.steps_to_undo(token text) returns table (name text, value jsonb, attempt int, at timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    run record;
+begin
+    select * into run from millrace.live_run(steps_to_undo.token);
+    return query
+    select s.name, s.value, s.attempt::int, s.at from millrace.undo u join millrace.step s on s.job = u.job
+     where u.undo_job = run.job order by s.place nulls first, s.at, s.name;
+end $$;
+select millrace.door_is('queue', 'steps_to_undo', 'worker', 'staff');
+
+-- An undo of this job whose step is no longer on record, but which has not ended: it will run once more if its worker died just then. It has been
+-- told that its job has failed.
+create or replace function millrace.undo_ending(the_job bigint) returns bigint
+language plpgsql stable set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+begin
+    return (select e.succ from millrace.edge e
+             cross join lateral (
+                select from millrace.job j where j.id = e.succ and (j.options #>> '{undo,job}')::bigint = the_job offset 0) j
+             where e.pred = the_job and e.outcome in (2, 3) and e.number is null
+               and not exists (select from millrace.undo u where u.undo_job = e.succ)
+               and not exists (select from millrace.history h where h.id = e.succ and h.outcome in (1, 2, 3) offset 0) limit 1);
+end $$;
+
 -- An undo that is planned goes with the job whose step it undoes. One that is due is cancelled by its own number alone, when the step is to
 -- stay as it is: no flow, filter or list may say so of a refund. named: somebody has named this very job.
 create or replace function millrace.undo_end_check(the_job bigint, named boolean) returns void
@@ -80,17 +107,16 @@ begin
 end $$;
 
 -- A job that comes back is no longer undone: its undos that have not begun are planned again, and so are those that somebody has cancelled.
--- Where one is under way, or has failed, the job would do the rest of its work while the rest of it is undone: that is refused.
+-- Where one is under way, or has failed, the job would do the rest of its work while the rest of it is undone: that is refused. So it is where one
+-- has undone its step and has not ended: its next run would take what the job does again for what it is to undo.
 create or replace function millrace.undos_back(the_job bigint) returns void
 language plpgsql volatile set enable_seqscan = off as $$
 declare
     one record;
     undos bigint[] := array(select u.undo_job from millrace.undo u where u.job = the_job order by u.undo_job);
     again bigint[] := '{}';
+    late bigint;
 begin
-    if undos = '{}' then
-        return;
-    end if;
     -- A teller locks an undo before it starts it: after this lock the undo has begun, or does not.
     for one in select u.undo_job, u.step from millrace.undo u where u.job = the_job order by u.undo_job loop
         perform from millrace.blocked b where b.job = one.undo_job for update;
@@ -109,8 +135,16 @@ begin
         perform millrace.refuse(format('job %s is being undone: job %s undoes step %L', the_job, one.undo_job, left(one.step, 60)), 'id',
             'Run it again when that has ended; it then does those steps again.', '55000', 'conflict');
     end loop;
-    update millrace.edge e set outcome = null
-     where e.succ = any (undos) and (e.pred = the_job or e.pred = any (again)) and e.outcome is not null;
+    -- After the list: one whose step goes from the record meanwhile was in that, or is found now.
+    late := millrace.undo_ending(the_job);
+    if late is not null then
+        perform millrace.refuse(format('job %s is being undone: job %s, which undoes a step of it, has not ended', the_job, late), 'id',
+            'Run it again when that has ended; it then does that step again.', '55000', 'conflict');
+    end if;
+    if undos <> '{}' then
+        update millrace.edge e set outcome = null
+         where e.succ = any (undos) and (e.pred = the_job or e.pred = any (again)) and e.outcome is not null;
+    end if;
 end $$;
 
 -- A job that does all its steps again would do those twice that have an undo, and the first time would never be undone.
@@ -132,12 +166,17 @@ create or replace function millrace.undo_delete_check(the_job bigint) returns vo
 language plpgsql volatile set enable_seqscan = off as $$
 declare
     u millrace.undo;
+    late bigint;
 begin
     select x.* into u from millrace.undo x
      where (x.job = the_job or x.undo_job = the_job) and not exists (select from millrace.history h where h.id = x.undo_job and h.outcome in (1, 2, 3))
      order by x.undo_job limit 1;
     if not found then
-        return;
+        late := millrace.undo_ending(the_job);            -- see undos_back
+        if late is not null then
+            perform millrace.refuse(format('job %s is being undone: job %s, which undoes a step of it, has not ended', the_job, late), 'id',
+                'Delete it when that has ended.', '55000', 'conflict');
+        end if;
     elsif exists (select from millrace.history h where h.id = u.job and h.outcome = 1) then
         perform millrace.undo_forget(u.job);
     elsif u.job = the_job then

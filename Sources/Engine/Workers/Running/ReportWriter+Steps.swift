@@ -7,16 +7,21 @@ extension ReportWriter {
     /// How long a cancelled run still tries to record what its step has done.
     private static let lastTry = Duration.seconds(5)
 
-    /// What is on record for the run's job; one question for all steps of a run.
+    /// What is on record for the run's job; one question for all steps of a run. Of a run that undoes one they are those of the other job, and
+    /// none once that is undone.
     func steps(_ context: Context) async throws -> [String: [UInt8]] {
-        let id = context.undo?.job ?? context.id
+        let (id, token) = (context.id, context.token)
+        let undoes = context.undo != nil
         do throws(PostgresError) {
             let rows = try await patiently(context) { connection throws(PostgresError) in
-                try await Queue.steps(of: id, on: connection)
+                undoes
+                    ? try await Queue.stepsToUndo(token: token, on: connection)
+                    : try await Queue.steps(of: id, on: connection)
             }
             return Dictionary(rows.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         } catch {
             if error == .cancelled { throw CancellationError() }
+            if case .leaseLost = Self.explain(error, name: context.undo?.step ?? "", bytes: 0) { lose(context) }
             throw error
         }
     }
