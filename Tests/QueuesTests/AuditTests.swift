@@ -154,6 +154,7 @@ import Testing
             call: "(select bad from millrace.versions_rollback())"),
         Acting(door: "versions_drain", call: "millrace.versions_drain('b901')"),
         Acting(door: "versions_release", call: "millrace.versions_release('b901')"),
+        Acting(door: "person_export", call: "count(*) from millrace.person_export('p')"),
     ]
 
     @Test func `every acting door writes one row: who, what, and nothing when there was nothing to do`() async throws {

@@ -2,11 +2,16 @@ import Glibc
 import Postgres
 import Queues
 import RoomSchemas
+import Synchronization
 import TestSupport
 import Testing
 
 /// A database that has the core alone, and programs that have every room.
 @Suite struct CoreAloneTests {
+    private final class Flag: Sendable {
+        let isSet = Mutex(false)
+    }
+
     private static func run(_ arguments: [String], _ database: TestDatabase) async throws -> (code: Int32, text: String)
     {
         let process = try MillraceProcess(arguments, database: database.url)
@@ -29,7 +34,7 @@ import Testing
             #expect(status.code == 0, "\(status.text)")
             let doctor = try await Self.run(["doctor"], database)
             #expect(
-                doctor.code != 11 && doctor.text.contains("rooms: each is as this program has it"), "\(doctor.text)")
+                doctor.text.contains("rooms: each is as this program has it"), "\(doctor.text)")
             #expect(!doctor.text.contains("check-ins:"))
             for line in [["mail", "list"], ["documents", "list"], ["checkins", "list"], ["ai", "list"]] {
                 let outcome = try await Self.run(line, database)
@@ -71,33 +76,27 @@ import Testing
             #expect(try await Self.run(["migrate"], database).code == 0)
             let connection = try await database.connect()
             let worker = try await MillraceProcess.worker("core", database: database.url, [])
-            let enqueued = try await withThrowingTaskGroup(of: Int?.self) { group in
-                group.addTask {
-                    let producer = try await database.connect()
-                    var count = 0
-                    while !Task.isCancelled {
-                        try await producer.run(
-                            "select millrace.enqueue('practice.sleep', '{\"ms\": 1}') from generate_series(1, 5)")
-                        count += 5
-                    }
-                    await producer.close()
-                    return count
+            let flag = Flag()
+            async let enqueued = {
+                let producer = try await database.connect()
+                var count = 0
+                while !flag.isSet.withLock({ $0 }) {
+                    try await producer.run(
+                        "select millrace.enqueue('practice.nothing') from generate_series(1, 5)")
+                    count += 5
                 }
-                group.addTask {
-                    for line in [
-                        ["rooms", "add", "mail"], ["rooms", "add", "chat"], ["rooms", "remove", "chat"],
-                        ["rooms", "remove", "mail", "checkins", "quests", "notices"], ["rooms", "add", "all"],
-                    ] {
-                        let outcome = try await Self.run(line, database)
-                        #expect(outcome.code == 0, "\(line): \(outcome.text)")
-                    }
-                    return nil
-                }
-                while try await group.next() != .some(nil) {}
-                group.cancelAll()
-                return try await group.next() ?? 0
+                await producer.close()
+                return count
+            }()
+            for line in [
+                ["rooms", "add", "mail"], ["rooms", "add", "chat"], ["rooms", "remove", "chat"],
+                ["rooms", "remove", "mail", "checkins", "quests", "notices"], ["rooms", "add", "all"],
+            ] {
+                let outcome = try await Self.run(line, database)
+                #expect(outcome.code == 0, "\(line): \(outcome.text)")
             }
-            let total = try #require(enqueued)
+            flag.isSet.withLock { $0 = true }
+            let total = try await enqueued
             #expect(total > 0)
             try await eventually("all are done", within: .seconds(120)) {
                 try await connection.int("select count(*) from millrace.history where outcome = 1") == total
