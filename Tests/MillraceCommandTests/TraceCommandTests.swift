@@ -18,7 +18,8 @@ import Testing
                 let id = String(awaited.output.dropLast())
                 #expect(Int(id) != nil && awaited.output.hasSuffix("\n"), "the id alone: \(awaited.output)")
                 let told = awaited.errors.split(separator: "\n").map(String.init)
-                #expect(told.count == 2 && told[0].contains("succeeded"), "\(told)")
+                // On a busy machine a line before says what it waits for.
+                #expect(told.dropLast().last?.contains("succeeded") == true, "\(told)")
                 #expect(try told.last.map { try JSONValue.read($0) }?["sum"]?.integer == 28)
                 let shown = await millrace("jobs", "show", id, "--database-url", url).output
                 for part in [
