@@ -25,6 +25,19 @@ import Testing
         }
     }
 
+    /// A schema at version 74, without its functions.
+    private static func makeOld(_ old: Connection) async throws {
+        try await old.run(
+            "create schema millrace; create table millrace.migration (number int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())"
+        )
+        for migration in try OldSchema.migrations {
+            try await old.run(script: .shipped(migration.bytes))
+            try await old.run(
+                "insert into millrace.migration (number, name) values (\(migration.number), '\(migration.name)')")
+        }
+        try await SchemaContents.writeDown(on: old)
+    }
+
     @Test func `a first migrate makes the core alone, and its queue works`() async throws {
         try await Self.withEmpty { connection in
             let report = try await Migrator(rooms: RoomSchemas.all).migrate(on: connection)
@@ -81,6 +94,42 @@ import Testing
         }
     }
 
+    @Test func `what others have built on a room is named, and keeps it from going`() async throws {
+        try await Self.withEmpty { connection in
+            var migrator = Migrator(rooms: RoomSchemas.all, adding: ["events"])
+            _ = try await migrator.migrate(on: connection)
+            try await connection.run("create view public.my_events as select id from millrace.event")
+            (migrator.adding, migrator.removing) = ([], ["events"])
+            let refusal = await Self.refusal(migrator, on: connection)
+            #expect(
+                refusal?.contains("my_events") == true && refusal?.contains("Drop it first") == true, "\(refusal ?? "")"
+            )
+            #expect(try await Queue.installedRooms(on: connection) == ["events": 1])
+            try await connection.run("drop view public.my_events")
+            #expect(try await migrator.migrate(on: connection).rooms == [])
+        }
+    }
+
+    /// A row that is not committed yet when the room is to go is waited for, and then keeps it.
+    @Test func `a row that is written while a room is taken away is not lost`() async throws {
+        try await withDatabase(.empty) { database in
+            let (connection, writer) = (try await database.connect(), try await database.connect())
+            _ = try await Migrator(rooms: RoomSchemas.all, adding: ["events"]).migrate(on: connection)
+            try await writer.run(
+                """
+                begin;
+                insert into millrace.event_grant (role, type) values ('app', '*')
+                """)
+            let process = try await connection.process()
+            let migrator = Migrator(rooms: RoomSchemas.all, removing: ["events"])
+            async let refusal = Self.refusal(migrator, on: connection)
+            try await waitUntilBlocked(process, seenBy: database.connect())
+            try await writer.run("commit")
+            #expect(await refusal == "The room events has rows, in event_grant for one.")
+            for connection in [connection, writer] { await connection.close() }
+        }
+    }
+
     @Test func `a program refuses a schema that has a room which it has not`() async throws {
         try await Self.withEmpty { connection in
             _ = try await Migrator(rooms: RoomSchemas.all, adding: ["events", "quotas"]).migrate(on: connection)
@@ -111,15 +160,7 @@ import Testing
 
     @Test func `a database from before lines is taken over as it is, and is then like a new one`() async throws {
         try await Self.withEmpty { old in
-            try await old.run(
-                "create schema millrace; create table millrace.migration (number int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())"
-            )
-            for migration in try OldSchema.migrations {
-                try await old.run(script: .shipped(migration.bytes))
-                try await old.run(
-                    "insert into millrace.migration (number, name) values (\(migration.number), '\(migration.name)')")
-            }
-            try await SchemaContents.writeDown(on: old)
+            try await Self.makeOld(old)
             let salt = try await old.value("select value from millrace.setting where name = 'mail_salt'")
             let report = try await Migrator(rooms: RoomSchemas.all).migrate(on: old)
             #expect(!report.isNew && report.rooms == RoomSchemas.all.map(\.name))
@@ -130,6 +171,28 @@ import Testing
                 _ = try await Migrator.ofAllRooms().migrate(on: new)
                 #expect(SchemaPrint.differences(adopted, try await SchemaPrint.read(on: new)) == [])
             }
+        }
+    }
+
+    @Test func `a program without the rooms of a database from before lines leaves it as it is`() async throws {
+        try await Self.withEmpty { old in
+            try await Self.makeOld(old)
+            let made = "select count(*) from millrace.made"
+            let before = try await old.int(made)
+            #expect(await Self.refusal(Migrator(), on: old)?.contains("which this program has not") == true)
+            #expect(
+                await Self.refusal(Migrator(rooms: RoomSchemas.all.filter { $0.name != "console" }), on: old)
+                    == "The database has the room console, which this program has not: it would take its functions away. Migrate with a program that has it."
+            )
+            #expect(try await old.int(made) == before)
+            #expect(try await old.int("select max(number) from millrace.migration") == 74)
+            // A room that came later is not taken for one that was there.
+            let extra = RoomSchema(
+                name: "extra", purpose: "",
+                migrations: [Script("001_extra", Array("create table millrace.extra ()".utf8))],
+                functions: [])
+            let report = try await Migrator(rooms: RoomSchemas.all + [extra]).migrate(on: old)
+            #expect(report.rooms == RoomSchemas.names)
         }
     }
 

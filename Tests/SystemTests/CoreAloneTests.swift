@@ -36,7 +36,10 @@ import Testing
             #expect(
                 doctor.text.contains("rooms: each is as this program has it"), "\(doctor.text)")
             #expect(!doctor.text.contains("check-ins:"))
-            for line in [["mail", "list"], ["documents", "list"], ["checkins", "list"], ["ai", "list"]] {
+            for line in [
+                ["mail", "list"], ["documents", "list"], ["checkins", "list"], ["ai", "list"], ["events", "list"],
+                ["blobs", "list"],
+            ] {
                 let outcome = try await Self.run(line, database)
                 #expect(
                     outcome.code == 6 && outcome.text.contains("the room \(line[0]) is not installed")

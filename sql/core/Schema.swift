@@ -110,6 +110,14 @@ package enum Schema {
         Script("099_lines", Embedded._099_lines),
     ]
     package static let oldestAdopted = 74
+    /// The last number of that one line.
+    package static var newestAdopted: Int { adoption.dropLast().last?.number ?? 0 }
+    /// What it had made: a program without one of these rooms leaves such a database alone.
+    package static let adoptedRooms = [
+        "ai", "blobs", "chat", "checkins", "console", "documents", "events", "feed", "gateway", "lessons", "mail",
+        "media",
+        "notices", "people", "quests", "quotas", "subscriptions", "templates", "webhooks",
+    ]
 
     /// Signatures that no script makes any more and that workers of the previous version still call. A
     /// migration drops every other function that no script makes.

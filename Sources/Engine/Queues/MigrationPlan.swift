@@ -23,30 +23,39 @@ struct MigrationPlan {
         for name in adding + removing where !known.contains(where: { $0.name == name }) {
             throw .noSuchRoom(name, known: known.map(\.name))
         }
+        let numbers: [String: Int]
         switch installed {
-        case .none: try plan(version: 0, numbers: [:], known, adding, removing)
+        case .none: numbers = [:]
+        case .lines(let found): numbers = found
         case .oneLine(let number):
             guard number >= Schema.oldestAdopted else {
                 throw .olderSchema(found: number, oldest: Schema.oldestAdopted)
             }
-            // A number of that line beyond what was ever released is of a program that we do not know.
-            let last = Schema.adoption[Schema.adoption.count - 2].number
-            guard number <= last else { throw .newerSchema(found: number, known: last, line: "core") }
-            steps = Schema.adoption.filter { $0.number > number }.map { Step(line: "core", migration: $0, isRun: true) }
-            var numbers: [String: Int] = [:]
-            for room in [Schema.core] + known {
-                guard let first = room.migrations.first else { continue }
-                steps.append(Step(line: room.name, migration: first, isRun: false))
-                numbers[room.name] = first.number
+            guard number <= Schema.newestAdopted else {
+                throw .newerSchema(found: number, known: Schema.newestAdopted, line: "core")
             }
-            try plan(version: numbers["core"] ?? 0, numbers: numbers, known, adding, removing)
-        case .lines(let numbers):
-            try plan(version: numbers["core"] ?? 0, numbers: numbers, known, adding, removing)
+            steps = Schema.adoption.filter { $0.number > number }.map { Step(line: "core", migration: $0, isRun: true) }
+            numbers = Self.adopted(by: known)
+            for room in [Schema.core] + known {
+                guard let first = room.migrations.first, numbers[room.name] != nil else { continue }
+                steps.append(Step(line: room.name, migration: first, isRun: false))
+            }
         }
+        try plan(numbers, known, adding, removing)
+    }
+
+    /// The lines of a database from before there were lines. It has every room of then, also one that this program may lack.
+    private static func adopted(by known: [RoomSchema]) -> [String: Int] {
+        var numbers: [String: Int] = [:]
+        for name in ["core"] + Schema.adoptedRooms { numbers[name] = 0 }
+        for room in [Schema.core] + known where numbers[room.name] != nil {
+            numbers[room.name] = room.migrations.first?.number
+        }
+        return numbers
     }
 
     private mutating func plan(
-        version: Int, numbers: [String: Int], _ known: [RoomSchema], _ adding: [String], _ removing: [String]
+        _ numbers: [String: Int], _ known: [RoomSchema], _ adding: [String], _ removing: [String]
     ) throws(Migrator.Failure) {
         let unknown = numbers.keys.filter { name in name != "core" && !known.contains { $0.name == name } }
         guard unknown.isEmpty else { throw .unknownRooms(unknown.sorted()) }
@@ -62,7 +71,7 @@ struct MigrationPlan {
         rooms = known.filter { wanted.contains($0.name) }
         removed = known.reversed().filter { removing.contains($0.name) }
         for room in [Schema.core] + rooms {
-            let number = room.name == "core" ? version : numbers[room.name] ?? 0
+            let number = numbers[room.name] ?? 0
             guard number <= room.version else {
                 throw .newerSchema(found: number, known: room.version, line: room.name)
             }

@@ -12,6 +12,8 @@ extension Migrator {
         /// It cannot be taken away while others need it.
         case roomIsNeeded(String, by: [String])
         case roomHasRows(String, table: String)
+        /// Something of others', such as a view, stands on one of its tables.
+        case roomIsUsed(String, by: String)
         case oldServer(Int)
         case foreignSchema(owner: String, role: String)
         case foreignObjects([SchemaObject], owner: String)
@@ -22,7 +24,8 @@ extension Migrator {
         package var refusesSchema: Bool {
             switch self {
             case .newerSchema, .olderSchema, .unknownRooms, .foreignSchema, .foreignObjects: true
-            case .noSuchRoom, .notInstalled, .roomIsNeeded, .roomHasRows, .oldServer, .busy, .database: false
+            case .noSuchRoom, .notInstalled, .roomIsNeeded, .roomHasRows, .roomIsUsed, .oldServer, .busy, .database:
+                false
             }
         }
 
@@ -51,6 +54,8 @@ extension Migrator {
                 "The room \(name) is needed by \(others.joined(separator: ", ")): remove \(others.count == 1 ? "that" : "those") too, or keep it."
             case .roomHasRows(let name, let table):
                 "The room \(name) has rows, in \(table) for one."
+            case .roomIsUsed(let name, let detail):
+                "Something that is not Millrace's stands on the room \(name): \(detail.split(separator: "\n").joined(separator: "; ")). Drop it first."
             case .oldServer(let version):
                 "Postgres 14 or later is needed; this server is \(version / 10000)."
             case .foreignSchema(let owner, let role):

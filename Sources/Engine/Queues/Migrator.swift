@@ -136,7 +136,12 @@ package struct Migrator: Sendable {
             if !removesRows, let table = try await RoomRemoval.tableWithRows(of: room, on: connection) {
                 return .failure(.roomHasRows(room.name, table: table))
             }
-            try await RoomRemoval.remove(room, on: connection)
+            do throws(PostgresError) {
+                try await RoomRemoval.remove(room, on: connection)
+            } catch {
+                guard case .server(let server) = error, server.sqlState == "2BP01" else { throw error }
+                return .failure(.roomIsUsed(room.name, by: server.detail ?? server.message))
+            }
         }
         try await refresh(plan.rooms, on: connection)
         report.refreshed = true
@@ -215,7 +220,6 @@ package struct Migrator: Sendable {
         // While old and new signatures exist together, calls in a function's body may look ambiguous; so bodies are not checked here.
         try await connection.execute("select set_config('check_function_bodies', 'off', true)")
         for room in [Schema.core] + rooms {
-            try await connection.execute("select set_config('millrace.room', $1, true)", [.text(room.name)])
             for script in functions(of: room, clockMoves: clockMoves) {
                 try await connection.run(script: .shipped(script.bytes), deadline: Self.deadline)
             }

@@ -3,7 +3,7 @@ import Schema
 
 /// Takes a room's tables, views and triggers away. Its functions go with the next refresh, which does not make them again, and its hooks with them.
 enum RoomRemoval {
-    /// One of its tables that has a row which no migration put there; nil: there is none.
+    /// One of its tables that has a row which no migration put there; nil: there is none. Its tables are locked from here on, so none comes later.
     static func tableWithRows(of room: RoomSchema, on connection: Connection) async throws(PostgresError) -> String? {
         let text = room.migrations.map(\.text).joined(separator: "\n")
         let seeded = Set(text.matches(of: /insert into millrace\.([a-z_]+)/).map { String($0.1) })
@@ -19,6 +19,7 @@ enum RoomRemoval {
                     perform set_config('millrace.with_rows', '', true);
                     foreach name in array string_to_array(current_setting('millrace.room_tables'), ',') loop
                         continue when to_regclass(format('millrace.%I', name)) is null;
+                        execute format('lock table millrace.%I in access exclusive mode', name);
                         execute format('select exists (select from millrace.%I)', name) into has_rows;
                         if has_rows then
                             perform set_config('millrace.with_rows', name, true);

@@ -24,7 +24,7 @@ create table millrace.client_grant (
     primary key (role, kind, queue)
 );
 
--- What somebody may do so many times a day. `who` is a keyed hash.
+-- How often somebody has done something on a day, where a day has a limit. `who` is a keyed hash.
 create table millrace.day_count (
     what text not null,
     who bytea not null,
@@ -394,7 +394,7 @@ create table millrace.lease (
     ids bigint[] not null,
     attempts smallint[],                                  -- parallel to ids; null when all are zero
     crashes smallint[],
-    -- The slots that its jobs hold, so that the one who ends the lease gives them back.
+    -- The slots that its jobs hold. They are given back with the lease.
     slot_all bigint[],                                    -- gates at which each of its jobs holds a slot
     slot_jobs bigint[],                                   -- and for gates that concern only some: which job,
     slot_gates bigint[],                                  -- and which gate; without slot_jobs: a gate for each of the ids
@@ -489,9 +489,9 @@ create table millrace.limit_rule (
     scope text not null,
     name text not null,
     concurrency int,
-    rate int,                                             -- so many starts
-    per float8,                                           -- in so many seconds
-    burst int,                                            -- and so many at once after a rest
+    rate int,                                             -- starts allowed
+    per float8,                                           -- in this many seconds
+    burst int,                                            -- starts allowed at once after a rest
     weight float8,                                        -- a tenant's share beside the others
     changed_at timestamptz not null,
     primary key (scope, name),
@@ -548,7 +548,7 @@ create table millrace.schedule (
     expression text not null,                             -- a cron expression or an interval; the workers understand it, SQL does not
     zone text not null,
     catch_up text not null,                               -- what becomes of times that passed while nobody looked
-    catch_up_limit int not null,                          -- with all: so many at most, the newest
+    catch_up_limit int not null,                          -- with all: at most this many times, the newest
     overlap text not null,                                -- what happens when the last job has not ended
     jitter interval not null,
     anchor timestamptz not null,                          -- intervals count from here
@@ -608,8 +608,8 @@ create table millrace.step (
     constraint a_step_name_is_short check (length(name) between 1 and 128)
 );
 
--- How far a job has come, as its run said last, and how much it has logged. Of the traces of runs this is the one that is updated: half-filled pages and no index
--- but its key keep a row's versions on one page. No claim reads it, so a pinned horizon slows reports alone.
+-- How far a job has come, as its run said last, and how much it has logged. Of the traces of runs this is the one that is updated:
+-- half-filled pages and no index but its key keep a row's versions on one page. No claim reads it, so a pinned horizon slows reports alone.
 create table millrace.progress (
     job bigint primary key,
     session bigint,                                       -- the token that reported it; null: nothing but lines so far
@@ -700,7 +700,8 @@ create table millrace.edge_sweep (
 -- Where plain jobs go, by the names their callers give: one look-up instead of three for each enqueue. A copy of what `kind` and `queue` say;
 -- the name of the queue is '' where callers give none. Workers note that of their kinds, callers the rest; without a row a job goes the longer way.
 -- Few routes are read through, which is cheaper than to descend an index that nothing else keeps warm; many are found by their key. A page holds a
--- dozen routes, so that the planner changes over to the index at some seventy. It is analysed below: Postgres takes a table that never was for ten pages.
+-- dozen routes, so that the planner changes over to the index at some seventy. It is analysed below: Postgres takes a table
+-- that never was for ten pages.
 create table millrace.route (
     kind_name text not null,
     queue_name text not null,

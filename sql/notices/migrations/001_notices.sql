@@ -65,7 +65,7 @@ create table millrace.device (
 );
 create index device_of on millrace.device (person);
 
--- A token that all workers use alike, made by whoever holds the lease; sealed with what only they know.
+-- A token that all workers use alike. The holder of the lease makes it, and it is sealed with what only workers know.
 create table millrace.provider_token (
     name text primary key,
     sealed jsonb,

@@ -139,7 +139,7 @@ extension Migrator {
                     failure.exitCode == .schemaMismatch ? .failed : failure.exitCode,
                     "the migration failed and changed nothing: \(cause)", hint: failure.hint)
             case .noSuchRoom, .notInstalled: throw Composition.Failure(.notFound, error.description)
-            case .roomIsNeeded: throw Composition.Failure(.conflict, error.description)
+            case .roomIsNeeded, .roomIsUsed: throw Composition.Failure(.conflict, error.description)
             case .roomHasRows:
                 throw Composition.Failure(
                     .conflict, error.description, hint: "--with-data removes the room with all of its rows")

@@ -4,7 +4,7 @@ package enum Verbs {
     package static let tree = CommandTree(commands: commands, nouns: nouns, settings: .all)
 
     package static let commands: [Command] =
-        core
+        core.map { command in roomsOfCore[command.path[0]].map(command.ofRoom) ?? command }
         + Rooms.all.flatMap { room in (room.verbs + (verbsHere[room.name] ?? [])).map { $0.ofRoom(room.name) } } + last
 
     /// Of rooms that do not bring theirs yet.
@@ -23,6 +23,11 @@ package enum Verbs {
             .documentsDefaultsClear,
         ],
         "media": [.mediaProcess, .mediaList, .mediaShow, .mediaLink, .mediaDelete],
+    ]
+
+    /// Commands among those of the core that need a room.
+    private static let roomsOfCore = [
+        "blobs": "blobs", "console": "console", "events": "events", "gateway": "gateway",
     ]
 
     private static let core: [Command] = [
