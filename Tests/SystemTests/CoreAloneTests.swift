@@ -65,6 +65,10 @@ import Testing
     @Test func `a console or a gateway that is asked for, and is not there, is named`() async throws {
         try await withDatabase(.empty) { database in
             #expect(try await Self.run(["migrate"], database).code == 0)
+            for room in ["console", "gateway"] {
+                let outcome = try await Self.run([room, "--listen", "127.0.0.1:\(try freePort())"], database)
+                #expect(outcome.code == 6 && outcome.text.contains("millrace rooms add \(room)"), "\(outcome.text)")
+            }
             let worker = try MillraceProcess(
                 ["worker", "--practice"], database: database.url,
                 environment: ["MILLRACE_CONSOLE": "on", "MILLRACE_LISTEN": "127.0.0.1:\(try freePort())"])

@@ -38,6 +38,7 @@ extension Command {
         ]
     ) { invocation in
         if let name = invocation.parsed.string("make-user") { return try invocation.makeUser(name) }
+        try await invocation.refuseWithout("console")
         return try await invocation.runConsole()
     }
 }

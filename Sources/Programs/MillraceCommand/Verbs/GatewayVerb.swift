@@ -38,6 +38,7 @@ extension Command {
 extension Invocation {
     fileprivate func runGateway() async throws -> ExitCode {
         dieWithParent(parsed.integer("parent") ?? 0)
+        try await refuseWithout("gateway")
         let composer = try composer()
         try await composer.withSchema { _ in }
         let hearing = NotificationHub(composer.direct ?? composer.database)

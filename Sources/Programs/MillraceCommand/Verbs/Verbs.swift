@@ -26,9 +26,7 @@ package enum Verbs {
     ]
 
     /// Commands among those of the core that need a room.
-    private static let roomsOfCore = [
-        "blobs": "blobs", "console": "console", "events": "events", "gateway": "gateway",
-    ]
+    private static let roomsOfCore = ["blobs": "blobs", "events": "events"]
 
     private static let core: [Command] = [
         .migrate, .uninstall,
