@@ -38,7 +38,12 @@ package struct Composer: Sendable {
 
     /// Of its rooms those that the database has. What is left out is said, and a door that the settings ask for is a failure.
     func installed() async throws -> Composer {
-        let there = Set(try await withSchema { try await Queue.installedRooms(on: $0) }.keys)
+        let there: Set<String>
+        do {
+            there = Set(try await withSchema { try await Queue.installedRooms(on: $0) }.keys)
+        } catch let failure as any CommandFailure where failure.exitCode == .schemaMismatch {
+            return self  // the engine refuses that schema, and notes there that it was started
+        }
         for (room, isAskedFor) in [("console", settings.showsConsole), ("gateway", settings.servesApps)]
         where isAskedFor && !there.contains(room) {
             throw Failure(
