@@ -38,7 +38,7 @@ enum PlantedFault: String, CaseIterable {
         case .cancelsUndos:
             [
                 ("undo_end_check", "select x.* into u", "return; select x.* into u"),
-                ("operation_together", "u.undo_job = i offset 0", "u.undo_job = -i offset 0"),
+                ("operation_act", "u.undo_job = i offset 0", "u.undo_job = -i offset 0"),
                 ("flow_cancel", "u.undo_job = one", "u.undo_job = -one"),
             ]
         case .retriesWhileUndone: [("undos_back", "for one in select", "return; for one in select")]
@@ -74,7 +74,11 @@ enum PlantedFault: String, CaseIterable {
             ]
         case .waitsInCircles: [("flow_waits", "return exists", "return false and exists")]
         case .leavesWaits: [("trace_forget", "w.job = any (trace_forget.jobs)", "w.job = any (jobs)")]
-        case .beginsAfresh: [("undo_fresh_check", "if found", "if false")]
+        case .beginsAfresh:
+            [
+                ("undo_fresh_refusal", "x.job = the_job", "x.job = -the_job"),
+                ("operation_move", "u.job = i.job", "u.job = -i.job"),
+            ]
         case .deletesCharged: [("undo_delete_check", "if not found", "if true")]
         }
     }

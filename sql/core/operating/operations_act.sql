@@ -85,7 +85,9 @@ begin
     if op.action = 'delete' then
         taken := millrace.operation_delete_ended(the_operation, ids, t);
     else
-        together := millrace.operation_together(op.action, ids);
+        -- An undo is cancelled by itself, or not at all: see undo_end_check.
+        together := case when op.action = 'cancel' then array(
+            select i from unnest(ids) i where not exists (select from millrace.undo u where u.undo_job = i offset 0)) else ids end;
         taken := millrace.operation_move(op, together, t);
         if op.action in ('retry', 'retry_fresh') then
             taken := taken || millrace.operation_retry_plain(op, array(select i from unnest(together) i except select unnest(taken)), t);
@@ -102,23 +104,48 @@ begin
     end loop;
 end $$;
 
--- The jobs among these that the action treats alike: not undos that are cancelled, jobs with undos that begin afresh, and jobs that are
--- moved to another time although they wait for something else.
-create or replace function millrace.operation_together(the_action text, ids bigint[]) returns bigint[]
-language plpgsql stable set plan_cache_mode = force_generic_plan
-set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+-- Puts a job that operation_move has taken out of its place back, and says why.
+create or replace function millrace.operation_refuse(op millrace.operation, item millrace.operation_item, refusal text) returns void
+language plpgsql volatile as $$
 begin
-    return case the_action
-        when 'cancel' then array(select i from unnest(ids) i where not exists (select from millrace.undo u where u.undo_job = i offset 0))
-        when 'retry_fresh' then array(select i from unnest(ids) i where not exists (select from millrace.undo u where u.job = i offset 0))
-        when 'reschedule' then array(
-            select i from unnest(ids) i
-             where not exists (select from millrace.undo u where u.undo_job = i offset 0)
-               and not exists (select from millrace.wait w where w.job = i and w.what in (2, 4) offset 0))
-        else ids end;
+    perform millrace.place_put(item.job, item.was, item.seq, item.queue, item.kind, item.lane, item.due, item.gate, item.attempt, item.crashes, item.more);
+    delete from millrace.operation_item i where i.operation = op.id and i.job = item.job;
+    perform millrace.operation_note(op.id, item.job, item.at, 3, refusal);
 end $$;
 
--- The jobs among these that wait, moved in one statement for each place. Returns which they were.
+-- Puts jobs that operation_move has taken out of their places where they are to be at another time, and those that have no time back. What
+-- they wait for is looked at only now: until they were taken, a run could have begun to wait.
+create or replace function millrace.operation_reschedule(op millrace.operation, ids bigint[], new_due timestamptz) returns void
+language plpgsql volatile set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+    item millrace.operation_item;
+    refusal text;
+    later boolean := new_due > millrace.now();
+    moved bigint[] := ids;
+begin
+    for item in
+        select i.* from millrace.operation_items_of(op.id, ids) i
+         where exists (select from millrace.wait w where w.job = i.job and w.what in (2, 4) offset 0)
+            or exists (select from millrace.undo u where u.undo_job = i.job offset 0)
+    loop
+        refusal := millrace.reschedule_refusal(item.job, item.was, item.due);
+        continue when refusal is null;
+        moved := array_remove(moved, item.job);
+        perform millrace.operation_refuse(op, item, refusal);
+    end loop;
+    -- In the middle of their work they wait until the other time.
+    update millrace.operation_item i set more = jsonb_build_object('waits_until', w.due)
+      from (select w.* from unnest(moved) m(job) cross join lateral (select x.job, x.due, x.place from millrace.wait x where x.job = m.job and x.what = 1 offset 0) w) w
+     where i.operation = op.id and i.job = w.job and i.was = 'timer' and i.due = w.place;
+    update millrace.wait w set due = new_due, place = new_due
+     where w.job = any (array(select i.job from millrace.operation_items_of(op.id, moved) i where i.more ? 'waits_until'));
+    perform millrace.place_put(i.job, case when i.was = 'blocked' then i.was when later then 'timer' else 'ready' end, i.became, i.queue, i.kind,
+                millrace.lane_of(i.lane, i.crashes, false), new_due, null, i.attempt, i.crashes, i.more)
+       from millrace.operation_items_of(op.id, moved) i;
+end $$;
+
+-- The jobs among these that wait, moved in one statement for each place. Returns which they were, refused ones too.
 create or replace function millrace.operation_move(op millrace.operation, ids bigint[], t timestamptz) returns bigint[]
 language plpgsql volatile set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -127,6 +154,8 @@ declare
     plain int := (op.args ->> 'priority')::int * 4 + 1;
     later boolean := coalesce(new_due > millrace.now(), false);
     taken bigint[];
+    moved bigint[];
+    item millrace.operation_item;
 begin
     if op.action = 'priority' then
         ids := array(select i from unnest(ids) i cross join lateral (select j.lane from millrace.job j where j.id = i offset 0) j where j.lane <> plain);
@@ -135,8 +164,6 @@ begin
         insert into millrace.operation_item (operation, job, at, outcome, was, seq, queue, kind, lane, due, gate, attempt, crashes, more, became)
         select op.id, p.job, t, 1, p.was, p.seq, p.queue, p.kind, p.lane, p.due, p.gate, p.attempt, p.crashes,
                case when op.action = 'priority' then coalesce(p.more, '{}') || jsonb_build_object('lane', (select j.lane from millrace.job j where j.id = p.job))
-                    when op.action = 'reschedule' and p.was = 'timer' then
-                        (select jsonb_build_object('waits_until', w.due) from millrace.wait w where w.job = p.job and w.what = 1 and w.place = p.due)
                     else p.more end,
                case when p.was <> 'blocked' and (op.action in ('retry', 'retry_fresh') or (op.action = 'reschedule' and not later) or (op.action = 'priority' and p.was = 'ready'))
                     then nextval('millrace.seq') end
@@ -159,16 +186,22 @@ begin
         perform millrace.place_put(i.job, i.was, i.became, i.queue, i.kind, (plain & ~3) | (i.lane & 3), i.due, i.gate, i.attempt, i.crashes, i.more)
            from millrace.operation_items_of(op.id, taken) i;
     when 'reschedule' then
-        perform millrace.place_put(i.job, case when i.was = 'blocked' then i.was when later then 'timer' else 'ready' end, i.became, i.queue, i.kind,
-                    millrace.lane_of(i.lane, i.crashes, false), new_due, null, i.attempt, i.crashes, i.more)
-           from millrace.operation_items_of(op.id, taken) i;
-        update millrace.wait w set due = new_due, place = new_due
-         where w.job = any (array(select i.job from millrace.operation_items_of(op.id, taken) i where i.more ? 'waits_until'));
+        perform millrace.operation_reschedule(op, taken, new_due);
     else                                                  -- a retry of what waits for its time
-        perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, i.attempt, i.crashes, null)
-           from millrace.operation_items_of(op.id, taken) i;
+        moved := taken;
         if op.action = 'retry_fresh' then
-            perform millrace.operation_fresh(op.id, i) from unnest(taken) i;
+            -- Looked at only now, as in operation_reschedule: a run could have done a step.
+            for item in
+                select i.* from millrace.operation_items_of(op.id, taken) i where exists (select from millrace.undo u where u.job = i.job offset 0)
+            loop
+                moved := array_remove(moved, item.job);
+                perform millrace.operation_refuse(op, item, millrace.undo_fresh_refusal(item.job));
+            end loop;
+        end if;
+        perform millrace.place_put(i.job, 'ready', i.became, i.queue, i.kind, i.lane, null, null, i.attempt, i.crashes, null)
+           from millrace.operation_items_of(op.id, moved) i;
+        if op.action = 'retry_fresh' then
+            perform millrace.operation_fresh(op.id, i) from unnest(moved) i;
         end if;
     end case;
     return taken;
@@ -191,12 +224,13 @@ begin
         perform millrace.operation_delete_one(op.id, the_job, t);
         return;
     elsif op.action in ('retry', 'retry_fresh') then
-        perform millrace.operation_retry_one(op, the_job, t);
+        perform millrace.place_lock(the_job);             -- waits for the one that has it
+        if millrace.operation_move(op, array[the_job], t) = '{}' then
+            perform millrace.operation_retry_one(op, the_job, t);
+        end if;
         return;
     elsif op.action = 'cancel' then
         perform millrace.undo_end_check(the_job, named => false);
-    elsif op.action = 'reschedule' then
-        perform millrace.reschedule_check(the_job);
     elsif op.action = 'priority' and head.lane >> 2 = (op.args ->> 'priority')::int then
         perform millrace.operation_note(op.id, the_job, t, 2, 'it has this priority');
         return;
@@ -233,6 +267,14 @@ begin
     perform millrace.operation_note(op.id, the_job, t, 2, 'it has ended');
 end $$;
 
+-- Whether all that an ended job's return concerns is the job: it is there, and has no unique key and no flow.
+create or replace function millrace.is_retried_plainly(the_job bigint) returns boolean
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    return exists (select from millrace.job j where j.id = the_job and j.unique_hash is null)
+       and not exists (select from millrace.edge e where e.pred = the_job) and not exists (select from millrace.edge e where e.succ = the_job);
+end $$;
+
 -- The ended jobs among these that have no key and no flow, again with one statement for each table. Returns which they were. See redrive.
 create or replace function millrace.operation_retry_plain(op millrace.operation, ids bigint[], t timestamptz) returns bigint[]
 language plpgsql volatile set plan_cache_mode = force_generic_plan
@@ -240,14 +282,11 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
 declare
     again bigint[];
 begin
-    ids := array(
-        select i from unnest(ids) i
-         cross join lateral (select from millrace.job j where j.id = i and j.unique_hash is null offset 0) j
-         where not exists (select from millrace.edge e where e.pred = i offset 0) and not exists (select from millrace.edge e where e.succ = i offset 0));
-    -- The row lock settles two concurrent redrives, or a redrive and a deletion.
+    -- The row lock settles two concurrent redrives, or a redrive and a deletion. Whether a job is plain is looked at in the same moment: the end of
+    -- a run may bring a flow, or steps to undo.
     with redriven as (
         update millrace.history h set outcome = case h.outcome when 3 then 4 else 6 end
-         where h.id = any (ids) and h.outcome in (2, 3)
+         where h.id = any (ids) and h.outcome in (2, 3) and millrace.is_retried_plainly(h.id)
         returning h.id, h.session, h.number, h.started, h.class, case h.outcome when 4 then 3 else 2 end as outcome
     ), noted as (
         insert into millrace.operation_item (operation, job, at, outcome, was, queue, kind, lane, attempt, crashes, more, became)
@@ -281,9 +320,6 @@ declare
 begin
     select h.session, h.number, h.started, h.class, h.outcome into run from millrace.history h where h.id = the_job and h.outcome in (2, 3) limit 1;
     if run is null then
-        if fresh then
-            perform millrace.undo_fresh_check(the_job);   -- or there would have been something to do
-        end if;
         perform millrace.operation_note(op.id, the_job, t, 2, 'it is neither dead nor cancelled');
         return;
     end if;
@@ -355,11 +391,11 @@ begin
         return;
     end if;
     perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
-    perform millrace.place_lock(the_job);
     if exists (select from millrace.job_running(the_job)) then
         perform millrace.operation_note(the_operation, the_job, t, 3, 'it runs: cancel it first');
         return;
     end if;
+    perform millrace.place_lock(the_job);                 -- before what is kept of it is read; where a run has it by now, the deletion is refused
     key := (select k.key from millrace.operation_keys(array[the_job]) k);
     select u.job, u.due into follows from millrace.unique_lock u where u.hash = the_hash and u.next = the_job;
     perform millrace.operation_keep(the_operation, array[the_job]);

@@ -383,6 +383,8 @@ begin
     -- Their end is no longer to be told, and cancels of a run that is over are none of the next one: see back_beside.
     delete from millrace.ending n where n.pred = any (back);
     delete from millrace.cancel c where c.job = any (back);
+    update millrace.edge e set outcome = null
+     where e.pred = any (back) and e.outcome in (2, 3) and exists (select from millrace.blocked b where b.job = e.succ);
     insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
     select i.due, i.job, i.queue, i.kind, i.lane, i.attempt, i.crashes
       from millrace.operation_items_of(the_operation, back) i where i.was = 'timer';

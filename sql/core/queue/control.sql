@@ -155,61 +155,58 @@ begin
 end $$;
 select millrace.door_is('queue', 'reschedule', 'worker, operator', 'staff', audited => true);
 
--- A job that waits for a signal or an answer has no time that could be moved; nor has an undo before its job has ended.
-create or replace function millrace.reschedule_check(the_job bigint) returns void
+-- Why a job cannot be moved to another time; null: it can. One that waits for a signal or an answer has no time that could be moved, and nothing
+-- would tell it there; nor has an undo a time before its job has ended. The caller has taken the job out of this place, so that no run of it can
+-- begin to wait behind this look.
+create or replace function millrace.reschedule_refusal(the_job bigint, was text, due timestamptz) returns text
 language plpgsql volatile set enable_seqscan = off as $$
 declare
-    waits jsonb := millrace.wait_of(the_job);
+    w millrace.wait;
     u millrace.undo;
 begin
-    if waits ->> 'what' in ('signal', 'approval') then
-        perform millrace.refuse(format('job %s waits for %s, and for no time', the_job,
-                case waits ->> 'what' when 'signal' then format('the signal %L', waits ->> 'name') else 'a person''s answer' end), 'id',
-            format('Give it what it waits for; millrace jobs retry %s lets it look again.', the_job), '55000', 'conflict');
+    if was = 'timer' then
+        select x.* into w from millrace.wait x where x.job = the_job and x.what in (2, 4) and x.place = reschedule_refusal.due;
+        return case w.what when 2 then format('job %s waits for the signal %L, and for no time', the_job, w.name)
+                           when 4 then format('job %s waits for a person''s answer, and for no time', the_job) end;
+    elsif was = 'blocked' then
+        select x.* into u from millrace.undo x where x.undo_job = the_job;
+        return case when found then format('job %s undoes step %L of job %s when that has ended without success', the_job, left(u.step, 60), u.job) end;
     end if;
-    select x.* into u from millrace.undo x where x.undo_job = the_job and exists (select from millrace.blocked b where b.job = the_job);
-    if found then
-        perform millrace.refuse(format('job %s undoes step %L of job %s when that has ended without success', the_job, left(u.step, 60), u.job), 'id',
-            null, '55000', 'conflict');
-    end if;
+    return null;
 end $$;
 
 create or replace function millrace.reschedule_now(the_job bigint, run_at timestamptz) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$
 declare
     place record;
-    tries int := 0;
+    refusal text;
+    moves_to text;
 begin
-    perform pg_current_xact_id();
-    perform millrace.reschedule_check(the_job);
-    -- In the middle of its work it waits until the other time.
-    update millrace.wait w set due = reschedule_now.run_at, place = reschedule_now.run_at
-      from millrace.timer d where w.job = the_job and w.what = 1 and d.job = w.job and d.due = w.place;
-    update millrace.blocked b set due = reschedule_now.run_at where b.job = the_job;
-    if found then
-        return true;                                      -- it waits for other jobs, and then for that time
-    end if;
-    loop
-        select * into place from millrace.take_waiting(the_job);
-        exit when place.queue is not null;
+    perform pg_current_xact_id();                         -- before numbers are drawn: see horizon()
+    for tries in 1 .. 4 loop
+        perform millrace.place_lock(the_job);             -- waits for the one that has it
+        select p.* into place from millrace.places_take(array[the_job]) p;
+        exit when found;
         update millrace.unique_lock u set due = reschedule_now.run_at
           from millrace.job j where j.id = the_job and u.hash = j.unique_hash and u.next = j.id;
         if found then
             return true;                                  -- it waits for its key's holder, and then for that time
         end if;
-        tries := tries + 1;
-        if tries > 3 then
-            return false;
-        end if;
     end loop;
-    if reschedule_now.run_at > millrace.now() then
-        insert into millrace.timer (due, job, queue, kind, lane, attempt, crashes)
-        values (reschedule_now.run_at, the_job, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
-    else
-        insert into millrace.ready (seq, job, queue, kind, lane, attempt, crashes)
-        values (nextval('millrace.seq'), the_job, place.queue, place.kind, millrace.lane_of(place.lane, place.crashes, false), place.attempt, place.crashes);
+    if place.job is null then
+        return false;                                     -- it runs, or has ended
     end if;
-    perform millrace.wake(place.queue, millrace.lane_of(place.lane, place.crashes, false));
+    refusal := millrace.reschedule_refusal(the_job, place.was, place.due);
+    if refusal is not null then
+        perform millrace.refuse(refusal, 'id',
+            case when place.was = 'timer' then format('Give it what it waits for; millrace jobs retry %s lets it look again.', the_job) end, '55000', 'conflict');
+    end if;
+    if place.was = 'timer' then                           -- in the middle of its work it waits until the other time
+        update millrace.wait w set due = reschedule_now.run_at, place = reschedule_now.run_at where w.job = the_job and w.what = 1 and w.place = place.due;
+    end if;
+    moves_to := case when place.was = 'blocked' then 'blocked' when reschedule_now.run_at > millrace.now() then 'timer' else 'ready' end;
+    perform millrace.place_put(the_job, moves_to, case when moves_to = 'ready' then nextval('millrace.seq') end, place.queue, place.kind,
+        millrace.lane_of(place.lane, place.crashes, false), reschedule_now.run_at, null, place.attempt, place.crashes, place.more);
     return true;
 end $$;
 

@@ -97,7 +97,8 @@ begin
     if not found or exists (select from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3)) then
         return;
     end if;
-    if exists (select from millrace.blocked b where b.job = the_job) and not exists (select from millrace.history h where h.id = u.job and h.outcome in (1, 2, 3)) then
+    perform from millrace.blocked b where b.job = the_job for update;     -- its job may be brought back at this moment
+    if found and not exists (select from millrace.history h where h.id = u.job and h.outcome in (1, 2, 3)) then
         perform millrace.refuse(format('job %s undoes step %L of job %s if that does not succeed: it does not end by itself', the_job, left(u.step, 60), u.job), 'id',
             format('Cancel job %s: what it has done is then undone.', u.job), '55000', 'conflict');
     elsif not named then
@@ -147,16 +148,21 @@ begin
     end if;
 end $$;
 
--- A job that does all its steps again would do those twice that have an undo, and the first time would never be undone.
-create or replace function millrace.undo_fresh_check(the_job bigint) returns void
-language plpgsql stable as $$
-declare
-    u millrace.undo;
+-- A job that does all its steps again would do those twice that have an undo, and the first time would never be undone. null: it has none.
+create or replace function millrace.undo_fresh_refusal(the_job bigint) returns text
+language plpgsql volatile as $$
 begin
-    select x.* into u from millrace.undo x where x.job = the_job order by x.undo_job limit 1;
-    if found then
-        perform millrace.refuse(format('job %s has done step %L, which job %s undoes if the job does not succeed: begun afresh, it would do it twice', the_job, left(u.step, 60), u.undo_job),
-            'id', 'Cancel it, and run it again when its steps are undone; or retry it with the steps that it has.', '55000', 'conflict');
+    return (select format('job %s has done step %L, which job %s undoes if the job does not succeed: begun afresh, it would do it twice', the_job, left(x.step, 60), x.undo_job)
+              from millrace.undo x where x.job = the_job order by x.undo_job limit 1);
+end $$;
+
+create or replace function millrace.undo_fresh_check(the_job bigint) returns void
+language plpgsql volatile as $$
+declare
+    refusal text := millrace.undo_fresh_refusal(the_job);
+begin
+    if refusal is not null then
+        perform millrace.refuse(refusal, 'id', 'Cancel it, and run it again when its steps are undone; or retry it with the steps that it has.', '55000', 'conflict');
     end if;
 end $$;
 
