@@ -49,6 +49,23 @@ import Testing
         }
     }
 
+    /// 1. A handler's transaction in repeatable read takes its snapshot. 2. A signal is sent, and kept, for nobody waits. 3. The handler waits for it.
+    @Test func `a wait with an older snapshot finds a signal that was kept since`() async throws {
+        try await withDatabase { database in
+            let worker = try await database.connect()
+            let sender = try await database.connect()
+            let id = try await worker.claimedJob()
+            try await worker.run("begin isolation level repeatable read; select count(*) from millrace.job")
+            try await sender.run(Self.sent)
+            #expect(try await sender.int(Self.tell) == 0)
+            #expect(try await worker.value(Self.wait(id)) == nil)
+            try await worker.run("commit")
+            #expect(try await sender.int(Self.tell) == 1)
+            #expect(try await worker.value("select value -> 'value' ->> 'cents' from millrace.steps(\(id))") == "5")
+            for connection in [worker, sender] { await connection.close() }
+        }
+    }
+
     @Test func `a wait that begins while a signal is told finds it`() async throws {
         try await withDatabase { database in
             let worker = try await database.connect()

@@ -128,7 +128,8 @@ begin
     end if;
     w.attempt := the_attempt;
     w.crashes := the_crashes;
-    w.look_at := null;
+    -- An older snapshot shows no signal that has been kept since: signals_tell looks once more.
+    w.look_at := case when kind in (2, 4) and current_setting('transaction_isolation') <> 'read committed' then t end;
 
     answer := case
         when kind in (2, 4) then coalesce(millrace.signal_take(run.job, signal_name, signal_key), case when w.due <= t then '{"timeout": true}'::jsonb end)
@@ -145,7 +146,7 @@ begin
     w.place := case when kind <> 3 then coalesce(w.due, t + interval '100 years') end;
     insert into millrace.wait select w.*
         on conflict (job) do update set step = excluded.step, what = excluded.what, name = excluded.name, key = excluded.key, since = excluded.since,
-            due = excluded.due, place = excluded.place, attempt = excluded.attempt, crashes = excluded.crashes, jobs = excluded.jobs, look_at = null;
+            due = excluded.due, place = excluded.place, attempt = excluded.attempt, crashes = excluded.crashes, jobs = excluded.jobs, look_at = excluded.look_at;
     insert into millrace.history (id, session, number, started, finished, kind, queue, ms, class, outcome, attempt, crashes)
     values (run.job, run.session, run.number, held.at, t, head.kind, head.queue, (extract(epoch from t - held.at) * 1000)::int, run.number & 3, 8,
             the_attempt + 1, the_crashes);
