@@ -3,7 +3,7 @@ import TestSupport
 
 extension SequenceWorld {
     func faults() async throws -> [String] {
-        try await wrong + worker.faults()
+        try await wrong + worker.faults() + deaf()
             + worker.column(
                 """
                 select 'job ' || l.job || ' was charged ' || charged || ' times and refunded ' || refunded || ' times'
@@ -16,6 +16,17 @@ extension SequenceWorld {
                    and not exists (select from millrace.signal x where x.payload = s.value -> 'value' and x.to_all)
                  group by s.value ->> 'value' having count(*) > 1
                 """)
+    }
+
+    /// Jobs that wait for a signal which is kept for them, and that nobody will look at.
+    func deaf() async throws -> [String] {
+        try await worker.column(
+            """
+            select 'job ' || w.job || ' waits for the signal ' || w.name || ', which is kept' from millrace.wait w
+              join millrace.timer d on d.job = w.job and d.due = w.place
+              join millrace.signal s on s.name = w.name and s.key = w.key and s.state < 2 and s.expires_at > millrace.now()
+             where w.look_at is null and s.state = 1 and not exists (select from millrace.signal_taken t where t.signal = s.seq and t.job = w.job)
+            """)
     }
 
     /// Jobs that are there, and that who asks for them does not find.

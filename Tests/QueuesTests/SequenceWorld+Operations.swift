@@ -5,7 +5,8 @@ extension SequenceWorld {
     enum Operation: CaseIterable {
         case enqueue, enqueueMany, enqueueWithKey, enqueueAfter, cancel, cancelUndo, retry, retryFresh, reschedule
         case priority, delete, flowCancel, flowRetry, page, fork, stepSet, stepForget, signal, signalJob, answer
-        case startOperation, stepOperation, changeOperation, undoOperation
+        case startOperation, stepOperation, changeOperation, undoOperation, thereAndBack, cancelAndRetry, circle
+        case retryUndone
         case claim, end, complete, handle, charge, wait, spawn, crash, handBack, house, time
 
         static let weights: [(Operation, Int)] = [
@@ -13,13 +14,25 @@ extension SequenceWorld {
             (.retry, 5), (.retryFresh, 3), (.reschedule, 2), (.priority, 2), (.delete, 3), (.flowCancel, 2),
             (.flowRetry, 3), (.page, 3), (.fork, 2), (.stepSet, 1), (.stepForget, 1), (.signal, 3), (.signalJob, 1),
             (.answer, 2), (.startOperation, 6), (.stepOperation, 8), (.changeOperation, 1), (.undoOperation, 4),
-            (.claim, 12), (.end, 14), (.complete, 3), (.handle, 2), (.charge, 10), (.wait, 8), (.spawn, 3), (.crash, 2),
-            (.handBack, 1), (.house, 12), (.time, 3),
+            (.thereAndBack, 4), (.cancelAndRetry, 3), (.circle, 2), (.retryUndone, 2), (.claim, 12), (.end, 14),
+            (.complete, 3), (.handle, 2), (.charge, 10), (.wait, 8), (.spawn, 3), (.crash, 2),
+            (.handBack, 1), (.house, 12), (.time, 4),
         ]
     }
 
     private static let ended = "select id from millrace.history where outcome in (2, 3)"
     private static let successors = "select next from millrace.unique_lock where next is not null"
+    private static let charged = "select job from millrace.undo"
+    private static let parents = "select w.job from millrace.wait w join millrace.blocked b on b.job = w.job"
+    private static let waiting = """
+        select w.job from millrace.wait w join millrace.timer d on d.job = w.job and d.due = w.place
+        """
+    /// Jobs a step of which has been undone by one that has not ended.
+    private static let undone = """
+        select (j.options #>> '{undo,job}')::bigint from millrace.job j
+         where j.options ? 'undo' and not exists (select from millrace.undo u where u.undo_job = j.id)
+           and not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
+        """
 
     mutating func perform(_ operation: Operation, by caller: Int) async throws {
         switch operation {
@@ -44,7 +57,9 @@ extension SequenceWorld {
         case .retry:
             try await each(random.chance(0.7) ? Self.ended : Self.jobs, "select millrace.retry({})", by: caller)
         case .retryFresh:
-            try await each(random.chance(0.7) ? Self.ended : Self.jobs, "select millrace.retry_fresh({})", by: caller)
+            try await each(
+                random.pick([(Self.ended, 5), (Self.jobs, 3), (Self.charged, 2)]), "select millrace.retry_fresh({})",
+                by: caller)
         case .reschedule:
             let time = random.chance(0.5) ? "-1 s" : "40 s"
             try await each(
@@ -86,6 +101,13 @@ extension SequenceWorld {
                 begins: true)
         case .startOperation, .stepOperation, .changeOperation, .undoOperation:
             try await operate(operation, by: caller)
+        case .thereAndBack: try await thereAndBack(by: caller)
+        case .cancelAndRetry:
+            guard let id = try await one(random.chance(0.7) ? Self.parents : Self.jobs) else { return }
+            try await say(caller, "select millrace.cancel(\(id))")
+            try await say(caller, "select millrace.retry(\(id))")
+        case .circle: try await circle(by: caller)
+        case .retryUndone: try await retryUndone(by: caller)
         case .claim: try await claim()
         case .end: try await endSome()
         case .complete: try await complete(by: caller)
@@ -181,13 +203,55 @@ extension SequenceWorld {
         }
     }
 
+    /// An operation that is undone at once, or when little has happened in between.
+    private mutating func thereAndBack(by caller: Int) async throws {
+        let actions = [("cancel", 3), ("retry", 3), ("retry_fresh", 3), ("delete", 3)]
+        guard !callers[caller].isOpen, let id = try await one(random.chance(0.7) ? Self.waiting : Self.jobs) else {
+            return
+        }
+        try await say(caller, "select millrace.operation_start('\(random.pick(actions))', '{\"ids\": [\(id)]}')")
+        guard let operation = try await one("select max(id) from millrace.operation") else { return }
+        try await tell("\(Self.waived); select millrace.operation_step(\(operation))")
+        if random.chance(0.6) {
+            count += 1
+            try await say(caller, "select millrace.signal('s\(random.below(2))', payload => '\(count)')")
+            try await tell("select millrace.signals_tell()")
+        }
+        try await tell("select millrace.operation_step(\(operation))")
+        try await say(caller, "select millrace.operation_undo(\(operation))")
+        try await tell("select millrace.operation_step(\(operation))")
+    }
+
+    /// A job that is to come after one that waits for another, and before that other.
+    private mutating func circle(by caller: Int) async throws {
+        let pairs = try await worker.column(
+            """
+            select e.succ || ' ' || e.pred from millrace.edge e join millrace.blocked b on b.job = e.pred
+             where e.outcome is null and e.number is null order by 1
+            """)
+        guard !pairs.isEmpty else { return }
+        let ids = pairs[random.below(pairs.count)].split(separator: " ")
+        try await say(
+            caller,
+            "select millrace.enqueue('test', options => '{\"after\": {\"jobs\": [\(ids[0])]}, \"before\": [\(ids[1])]}')"
+        )
+    }
+
+    /// A job is retried whose charge was given back by a run whose end is not on record; where it runs, it charges once more.
+    mutating func retryUndone(by caller: Int) async throws {
+        guard let id = try await one(Self.undone) else { return }
+        try await say(caller, "select millrace.retry(\(id))")
+        try await claim(wanted: 20)
+        if let run = try await running(Int(id)) { try await charge(run, by: caller) }
+    }
+
     private mutating func extras() -> String {
         let tenant = random.pick([("null", 1), ("'a'", 2), ("'b'", 2)])
         let limit = random.chance(0.3) ? "'l'" : "null"
         let time = random.chance(0.2) ? ", run_at => millrace.now() + interval '30 s'" : ""
         let expiry =
-            random.chance(0.2)
-            ? ", options => jsonb_build_object('expires_at', millrace.now() + interval '25 s')" : ""
+            random.chance(0.3)
+            ? ", options => jsonb_build_object('expires_at', millrace.now() + interval '15 s')" : ""
         return "tenant => \(tenant), limit_key => \(limit)\(time)\(expiry)"
     }
 }

@@ -18,10 +18,12 @@ extension SequenceWorld {
          where not exists (select from millrace.history h where h.id = u and h.session = l.session and h.number = l.number)
         """
 
-    mutating func running() async throws -> Run? {
+    /// One of the runs that have not ended, of this job if it is named.
+    mutating func running(_ job: Int? = nil) async throws -> Run? {
         let rows = try await worker.column(
             """
-            select concat_ws(' ', r.session, r.number, r.job, j.options #>> '{undo,job}') from (\(Self.unfinished)) r join millrace.job j on j.id = r.job order by 1
+            select concat_ws(' ', r.session, r.number, r.job, j.options #>> '{undo,job}') from (\(Self.unfinished)) r join millrace.job j on j.id = r.job
+             where \(job.map { "r.job = \($0)" } ?? "true") order by 1
             """)
         guard !rows.isEmpty else { return nil }
         let fields = rows[random.below(rows.count)].split(separator: " ").compactMap { Int($0) }
@@ -78,7 +80,10 @@ extension SequenceWorld {
 
     mutating func endSome() async throws {
         guard let run = try await running() else { return }
-        if run.undoes != nil { return try await endUndo(run, outcome: random.pick([(1, 6), (3, 1), (4, 3), (6, 1)])) }
+        if run.undoes != nil {
+            try await endUndo(run, outcome: random.pick([(1, 6), (3, 1), (4, 3), (6, 1)]))
+            return random.chance(0.5) ? try await retryUndone(by: random.below(callers.count)) : ()
+        }
         try await end(run, outcome: random.pick([(1, 4), (3, 4), (4, 3), (5, 1), (6, 1), (2, 1)]))
     }
 
@@ -91,7 +96,7 @@ extension SequenceWorld {
                   from millrace.job j cross join lateral millrace.steps_to_undo('\(run.token)') s where j.id = \(run.job) and s.name = j.options #>> '{undo,step}';
                 select millrace.step_undone('\(run.token)')
                 """)
-            if random.chance(0.15) { return try await end(run, outcome: 4) }
+            if random.chance(0.25) { return try await end(run, outcome: 4) }
         }
         try await end(run, outcome: outcome)
     }
@@ -148,6 +153,10 @@ extension SequenceWorld {
     /// A step with an undo, and the charge itself, in one transaction. A value that was on record charges nothing.
     mutating func charge(by caller: Int) async throws {
         guard let run = try await working() else { return }
+        try await charge(run, by: caller)
+    }
+
+    mutating func charge(_ run: Run, by caller: Int) async throws {
         count += 1
         try await say(
             caller,
@@ -205,17 +214,13 @@ extension SequenceWorld {
         let sofar = story
         defer { story = sofar + ["all comes to its end"] }
         try await tell("select millrace.operation_resume(id) from millrace.operation where state = 'paused'")
+        // What has begun does not expire any more.
+        try await tell("select millrace.test_clock_advance('20 s')")
         for _ in 0..<200 {
             try await tell(Self.waived)
             while try await worker.value("select operation from millrace.operation_step()") != nil {}
             try await house()
-            let stuck = try await worker.column(
-                """
-                select 'job ' || w.job || ' waits for the signal ' || w.name || ', which is kept' from millrace.wait w
-                  join millrace.timer d on d.job = w.job and d.due = w.place
-                  join millrace.signal s on s.name = w.name and s.key = w.key and s.state < 2 and s.expires_at > millrace.now()
-                 where w.look_at is null and s.state = 1 and not exists (select from millrace.signal_taken t where t.signal = s.seq and t.job = w.job)
-                """)
+            let stuck = try await deaf()
             if !stuck.isEmpty { return stuck }
             try await tell("select millrace.test_clock_advance('3 s')")
             while let run = try await running() {
@@ -229,7 +234,7 @@ extension SequenceWorld {
                 select millrace.signal(w.name, w.key, keep => '1 hour') from millrace.wait w join millrace.timer d on d.job = w.job and d.due = w.place where w.what = 2 and w.name <> 'own';
                 select millrace.signal_job(w.job, 'own') from millrace.wait w join millrace.timer d on d.job = w.job and d.due = w.place where w.name = 'own';
                 select count(millrace.approval_answer(id, true)) from millrace.approval where answered_at is null;
-                select millrace.retry(d.job) from millrace.timer d where d.due > millrace.now() + interval '1 minute' and not exists (select from millrace.wait w where w.job = d.job and w.what <> 1)
+                select millrace.retry(d.job) from millrace.timer d where d.due > millrace.now() + interval '1 minute' and not exists (select from millrace.wait w where w.job = d.job and w.what <> 1 and w.place = d.due)
                 """)
             let open = try await worker.bool(
                 "select exists (select from millrace.ready) or exists (select from millrace.timer) or exists (select from millrace.parked) or exists (select from millrace.ending) or exists (select from millrace.blocked where fresh)"
