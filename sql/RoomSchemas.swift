@@ -56,6 +56,10 @@ package enum RoomSchemas {
             Script("001_people", Embedded._001_people)
         ],
         functions: [
+            Script("list_pages", Embedded.list_pages),
+            Script("client_time", Embedded.client_time),
+            Script("local_days", Embedded.local_days),
+            Script("day_counts", Embedded.day_counts),
             Script("acting", Embedded.acting),
             Script("families", Embedded.families),
             Script("family_joining", Embedded.family_joining),

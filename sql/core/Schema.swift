@@ -9,7 +9,6 @@ package enum Schema {
         functions: [
             Script("doors", Embedded.doors),
             Script("clock", Embedded.clock),
-            Script("client_time", Embedded.client_time),
             Script("calendars", Embedded.calendars),
             Script("names", Embedded.names),
             Script("kinds", Embedded.kinds),
@@ -18,7 +17,6 @@ package enum Schema {
             Script("checks", Embedded.checks),
             Script("access", Embedded.access),
             Script("audit", Embedded.audit),
-            Script("day_counts", Embedded.day_counts),
             Script("turns", Embedded.turns),
             Script("hooks", Embedded.hooks),
             Script("wake", Embedded.wake),

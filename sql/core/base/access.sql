@@ -213,14 +213,10 @@ begin
     return claims;
 end $$;
 
--- The tenant that a person without a tenant is, and the account that a family has: no tenant may have such a name.
+-- The tenant that a person without a tenant is: no tenant may have such a name, nor one like a family's account.
 create or replace function millrace.personal_tenant(person text) returns text
 language sql immutable parallel safe
 return 'person:' || person;
-
-create or replace function millrace.family_account(family text) returns text
-language sql immutable parallel safe
-return 'family:' || family;
 
 create or replace function millrace.is_personal(the_tenant text) returns boolean
 language sql immutable parallel safe
@@ -312,21 +308,6 @@ begin
         perform millrace.refuse('the claims name no person', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
     end if;
     return sub;
-end $$;
-
--- The person that acts: the claims', or the one that a back end names. Null when a back end names none.
-create or replace function millrace.actor_of(actor text, caller name) returns text
-language plpgsql stable as $$
-declare
-    sub text := millrace.subject(caller);
-begin
-    if length(actor) not between 1 and 128 or actor ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
-        perform millrace.refuse('the actor is too long, or has control characters', 'actor', 'Give 1 to 128 characters.');
-    end if;
-    if actor <> sub then
-        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
-    end if;
-    return coalesce(sub, actor);
 end $$;
 
 create or replace function millrace.check_client(the_kind text, the_queue text, caller name) returns void

@@ -11,19 +11,6 @@ begin
         detail = json_build_object('error', class, 'field', field)::text;
 end $$;
 
--- Every refusal because of a quota is made here: how much is allowed, how much is used, and when the next period begins (null: never).
-create or replace function millrace.refuse_quota(
-    sentence text, field text, hint text, allowed numeric, used numeric, reset_date timestamptz default null
-) returns void
-language plpgsql as $$
-begin
-    raise exception using
-        message = sentence,
-        errcode = '53400',
-        hint = coalesce(hint, ''),
-        detail = json_build_object('error', 'quota', 'field', field, 'limit', allowed, 'used', used, 'reset_date', reset_date)::text;
-end $$;
-
 -- Adds these to a setting that is an object.
 create or replace function millrace.setting_add(the_name text, more jsonb) returns void
 language sql volatile set search_path = pg_catalog, pg_temp as $$

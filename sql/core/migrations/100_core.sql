@@ -24,16 +24,6 @@ create table millrace.client_grant (
     primary key (role, kind, queue)
 );
 
--- How often somebody has done something on a day, where a day has a limit. `who` is a keyed hash.
-create table millrace.day_count (
-    what text not null,
-    who bytea not null,
-    day date not null,
-    n int not null,
-    primary key (what, who, day)
-);
-create index day_count_day on millrace.day_count (day);
-
 -- Turns that must exclude are row locks here, and no advisory locks: any login can take an advisory lock, and only the schema's
 -- functions can lock these rows. A row is locked and never changed, so the table does not grow. turns.sql names them.
 create table millrace.turn (

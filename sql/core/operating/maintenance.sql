@@ -170,7 +170,6 @@ begin
     perform millrace.signals_expire();
     perform millrace.operations_expire();
     perform millrace.audit_expire();
-    perform millrace.day_counts_expire();
     -- The feed comes last: while it numbers, nobody else does.
     perform millrace.hooks_call('expire');
 end $$;

@@ -1,5 +1,25 @@
 -- Who acts for whom: a person for itself, a parent for its family.
 
+-- The person that acts: the claims', or the one that a back end names. Null when a back end names none.
+create or replace function millrace.actor_of(actor text, caller name) returns text
+language plpgsql stable as $$
+declare
+    sub text := millrace.subject(caller);
+begin
+    if length(actor) not between 1 and 128 or actor ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the actor is too long, or has control characters', 'actor', 'Give 1 to 128 characters.');
+    end if;
+    if actor <> sub then
+        perform millrace.refuse('the actor is not the subject of the claims', 'actor', 'Leave it out: it is taken from the claims.', '42501', 'permission');
+    end if;
+    return coalesce(sub, actor);
+end $$;
+
+-- The account that a family has: no tenant may have such a name.
+create or replace function millrace.family_account(family text) returns text
+language sql immutable parallel safe
+return 'family:' || family;
+
 -- The acting person. There must be one: a back end names it, and claims name it by themselves.
 create or replace function millrace.acting_person(actor text, caller name) returns text
 language plpgsql stable as $$

@@ -62,3 +62,13 @@ create table millrace.profile (
     avatar text,
     map text check (map in ('geo', 'osm', 'apple', 'google'))
 );
+
+-- How often somebody has done something on a day, where a day has a limit. `who` is a keyed hash.
+create table millrace.day_count (
+    what text not null,
+    who bytea not null,
+    day date not null,
+    n int not null,
+    primary key (what, who, day)
+);
+create index day_count_day on millrace.day_count (day);

@@ -10,6 +10,19 @@ language sql stable as $$
     select (millrace.now() at time zone 'UTC')::date
 $$;
 
+-- Every refusal because of a quota is made here: how much is allowed, how much is used, and when the next period begins (null: never).
+create or replace function millrace.refuse_quota(
+    sentence text, field text, hint text, allowed numeric, used numeric, reset_date timestamptz default null
+) returns void
+language plpgsql as $$
+begin
+    raise exception using
+        message = sentence,
+        errcode = '53400',
+        hint = coalesce(hint, ''),
+        detail = json_build_object('error', 'quota', 'field', field, 'limit', allowed, 'used', used, 'reset_date', reset_date)::text;
+end $$;
+
 -- Counts one more for today; false when that would be more than `most`.
 create or replace function millrace.day_take(the_what text, the_who bytea, most int) returns boolean
 language plpgsql volatile as $$
