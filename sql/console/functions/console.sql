@@ -158,3 +158,55 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from millrace.console_signed_out o where o.session = console_signed_out.session)
 $$;
 select millrace.door_is('console', 'console_signed_out', 'admin, viewer', 'staff');
+
+-- Several jobs as job_shown shows one, in the order of the ids; those that are gone are left out.
+create or replace function millrace.jobs_shown(ids bigint[]) returns setof millrace.jobs
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    n bigint;
+    one millrace.jobs;
+begin
+    if ids is null or cardinality(ids) > 500 then
+        perform millrace.refuse('ids must be at most 500', 'ids');
+    end if;
+    foreach n in array ids loop
+        for one in select j.* from millrace.job(n) j loop
+            return next millrace.job_redacted(one);
+        end loop;
+    end loop;
+end $$;
+select millrace.door_is('console', 'jobs_shown', 'admin, viewer', 'staff');
+
+-- A question to a person as the console shows it: what the kind's rules hide is redacted, and there are no addresses.
+create or replace function millrace.approval_row(a millrace.approval) returns jsonb
+language sql stable as $$
+    select jsonb_build_object('id', a.id, 'job', a.job, 'kind', k.name, 'step', a.step, 'request', millrace.redact(k.name, a.request), 'tenant', a.tenant, 'asked_at', a.asked_at,
+               'due', a.due, 'state', millrace.approval_state(a), 'answered_at', a.answered_at, 'approved', a.approved, 'answered_by', case when exists (select from millrace.approval_person p where p.approval = a.id and p.person = a.answered_by)
+                   then millrace.approval_name(a.answered_by) else a.answered_by end,
+               'comment', a.comment, 'reminded', a.reminded, 'remind_at', case when a.next_at is not null then a.remind_at end,
+               'escalate_at', case when a.next_at is not null then a.escalate_at end, 'escalated_at', a.escalated_at,
+               'people', (select coalesce(jsonb_agg(p || jsonb_build_object('person', millrace.approval_name(p ->> 'person')) order by n), '[]')
+                            from jsonb_array_elements(millrace.approval_people(a.id)) with ordinality x(p, n)))
+      from (select) one
+      left join millrace.job j on j.id = a.job
+      left join millrace.kind k on k.id = j.kind
+$$;
+
+create or replace function millrace.approvals_shown(only_open boolean default true, page int default 100) returns setof jsonb
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if approvals_shown.page is null or approvals_shown.page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    return query
+    select millrace.approval_row(a) from millrace.approval a
+     where (a.answered_at is null and millrace.approval_waits(a)) = approvals_shown.only_open
+     order by case when approvals_shown.only_open then a.asked_at end, a.asked_at desc, a.id limit approvals_shown.page;
+end $$;
+select millrace.door_is('console', 'approvals_shown', 'admin, viewer', 'staff');
+
+create or replace function millrace.approval_shown(id uuid) returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select millrace.approval_row(a) from millrace.approval a where a.id = approval_shown.id
+$$;
+select millrace.door_is('console', 'approval_shown', 'admin, viewer', 'staff');

@@ -213,24 +213,6 @@ begin
 end $$;
 select millrace.door_is('queue', 'job_shown', 'admin, viewer', 'staff');
 
--- Several of them, in the order of the ids; those that are gone are left out.
-create or replace function millrace.jobs_shown(ids bigint[]) returns setof millrace.jobs
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    n bigint;
-    one millrace.jobs;
-begin
-    if ids is null or cardinality(ids) > 500 then
-        perform millrace.refuse('ids must be at most 500', 'ids');
-    end if;
-    foreach n in array ids loop
-        for one in select j.* from millrace.job(n) j loop
-            return next millrace.job_redacted(one);
-        end loop;
-    end loop;
-end $$;
-select millrace.door_is('queue', 'jobs_shown', 'admin, viewer', 'staff');
-
 create or replace function millrace.logs_shown(id bigint, after bigint default 0)
 returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
