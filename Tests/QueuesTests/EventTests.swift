@@ -1,5 +1,4 @@
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -177,9 +176,11 @@ import Testing
                         var order: [String] = []
                         var since: Int64 = 0
                         try await eventually("all are read") {
-                            let page = try await Queue.eventChanges(since: since, page: 50, on: connection)
-                            order += page.map(\.id)
-                            since = page.last?.seq ?? since
+                            let page = try await connection.column(
+                                "select seq || ' ' || id from millrace.events_changes(\(since), 50)"
+                            ).map { $0.split(separator: " ") }
+                            order += page.map { String($0[1]) }
+                            since = page.last.flatMap { Int64($0[0]) } ?? since
                             return order.count == writers * each
                         }
                         await connection.close()

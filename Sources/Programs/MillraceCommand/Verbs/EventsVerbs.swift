@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Postgres
-import Queues
+import Webhooks
 
 extension Command {
     static let eventsList = Command(
@@ -17,7 +17,7 @@ extension Command {
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
         let events = try await invocation.withSchema { connection in
-            try await Queue.events(
+            try await EventStore.list(
                 type: parsed.string("type"), tenant: parsed.string("tenant"), after: parsed.string("after"),
                 page: limit,
                 on: connection)
@@ -36,7 +36,7 @@ extension Command {
         examples: [Example("millrace events show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "type, source, data")]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
-        guard let event = try await invocation.withSchema({ try await Queue.event(id, on: $0) }) else {
+        guard let event = try await invocation.withSchema({ try await EventStore.find(id, on: $0) }) else {
             throw Failure(
                 .notFound, "there is no event \(id)", hint: "events are kept for 14 days; see millrace events list")
         }
@@ -71,7 +71,7 @@ extension Command {
         let parsed = invocation.parsed
         let data = try invocation.json(at: parsed.string("data") ?? "", named: "the data", most: 65_536)
         let id = try await invocation.withSchema { connection in
-            try await Queue.publish(
+            try await EventStore.publish(
                 type: parsed.string("type") ?? "", source: parsed.string("source") ?? "", data: data,
                 subject: parsed.string("subject"), tenant: parsed.string("tenant"), id: parsed.string("id"),
                 on: connection)
@@ -100,7 +100,7 @@ extension Command {
         var since = Int64(invocation.parsed.integer("since") ?? 0)
         return try await invocation.withSchema { connection in
             while true {
-                let page = try await Queue.eventChanges(since: since, page: 500, on: connection)
+                let page = try await EventStore.changes(since: since, page: 500, on: connection)
                 for change in page { invocation.printChange(change) }
                 since = page.last?.seq ?? since
                 if page.count == 500 { continue }

@@ -23,7 +23,8 @@ package struct EventChange: Sendable {
     package var document: [UInt8]
 }
 
-extension Queue {
+/// What has happened, as the room `events` keeps it: for operators, and for who follows the feed.
+package enum EventStore {
     /// Returns the event's id. A known id with the same content publishes nothing more.
     package static func publish(
         type: String, source: String, data: [UInt8], subject: String? = nil, tenant: String? = nil, id: String? = nil,
@@ -33,11 +34,12 @@ extension Queue {
             "select millrace.event_publish($1, $2, $3, $4, $5, $6::text::uuid)::text",
             [.text(type), .text(source), .json(data), .text(subject), .text(tenant), .text(id)]
         ) { row throws(PostgresError) in try row.string(0) }
-        return try one(rows)
+        guard let id = rows.first else { throw .undecodable(column: 0, expected: "a row") }
+        return id
     }
 
     /// The newest first.
-    package static func events(
+    package static func list(
         type: String? = nil, tenant: String? = nil, after: String? = nil, page: Int, on connection: Connection
     ) async throws(PostgresError) -> [EventRow] {
         try await connection.query(
@@ -47,7 +49,7 @@ extension Queue {
             """, [.text(type), .text(tenant), .text(after), .int4(Int32(clamping: page))], decode: event)
     }
 
-    package static func event(
+    package static func find(
         _ id: String, on connection: Connection
     ) async throws(PostgresError) -> EventRow? {
         try await connection.query(
@@ -58,7 +60,7 @@ extension Queue {
     }
 
     /// Events after `since`, in the order in which they became visible. The reader keeps the last seq for its next call.
-    package static func eventChanges(
+    package static func changes(
         since: Int64, page: Int, on connection: Connection
     ) async throws(PostgresError) -> [EventChange] {
         try await connection.query(
