@@ -74,7 +74,7 @@ private func fill(_ database: TestDatabase, _ count: Int, error: String, kind: S
             #expect(
                 outcome.output == """
                     retried 2 jobs
-                    1 job refused: a unique key of theirs is held by another job
+                    1 job refused: millrace operations show 1 --which refused
                     1 job cannot run again: their arguments are no longer kept
 
                     """)
@@ -87,6 +87,12 @@ private func fill(_ database: TestDatabase, _ count: Int, error: String, kind: S
                     .output)
             #expect(json["retried"]?.integer == 1 && json["refused"]?.integer == 1)
             #expect(json["without_args"]?.integer == 1 && json["untouched"]?.integer == 2)
+            // It is an operation, and is taken back.
+            let operation = try #require(json["operation"]?.integer)
+            #expect(try await connection.int("select count(*) from millrace.history where outcome = 3") == 2)
+            let undo = await millrace("operations", "undo", "\(operation)", "--wait", "--database-url", url)
+            #expect(undo.code == .done, "\(undo.errors)")
+            #expect(try await connection.int("select count(*) from millrace.history where outcome = 3") == 3)
             await connection.close()
         }
     }

@@ -2,87 +2,6 @@ import Jobs
 import Postgres
 import Queues
 
-extension Command {
-    static let jobsRetry = bulk(
-        .retry, summary: "Run jobs again: dead and cancelled ones from the start, scheduled ones now",
-        discussion: """
-            A dead or cancelled job starts again from its first attempt. It keeps its errors and its recorded steps; \
-            with --fresh the steps are done again. A job is left alone, with exit code 4, if another job holds its \
-            unique key or if its arguments are no longer kept. With filters such jobs are counted, with their reason.
-            """,
-        extra: [
-            .toggle("dead", environment: .none, help: "All dead jobs, or those that match the filters."),
-            .single(
-                "state", "STATE", .choice(["dead", "cancelled", "scheduled", "retrying"]), environment: .none,
-                help:
-                    "All jobs in this state, or those that the filters leave; retrying: scheduled after a run that failed."
-            ),
-            .toggle("fresh", environment: .none, help: "Forget their recorded steps, so that all are done again."),
-            .toggle("flow", environment: .none, help: "All dead and cancelled jobs of these jobs' flows."),
-            .single(
-                "rate", "N", .integer(1...10_000), environment: .none,
-                help: "At most this many a second, to spare what the jobs call; as fast as possible if not given."),
-        ],
-        examples: [
-            Example("millrace jobs retry 42 43", "these two"),
-            Example(
-                "millrace jobs retry --dead --kind mail.send --dry-run", "how many would it be, and what died they of?"),
-            Example("millrace jobs retry --dead --error 'timed out' --since 2h --rate 50", "gently, what died of that"),
-        ])
-
-    static let jobsCancel = bulk(
-        .cancel, summary: "Cancel jobs that wait or run",
-        discussion: "A running job is told within a second; its handler decides what to do.",
-        extra: [
-            .single(
-                "state", "STATE", .choice(["ready", "scheduled", "blocked", "running"]), environment: .none,
-                help: "All jobs in this state, or those that match the filters."),
-            .toggle("flow", environment: .none, help: "All jobs of these jobs' flows."),
-        ],
-        examples: [
-            Example("millrace jobs cancel 42", "one of them"),
-            Example("millrace jobs cancel --queue mail --state scheduled --yes", "a whole queue's future, in a script"),
-        ])
-
-    static let jobsDelete = bulk(
-        .delete, summary: "Delete jobs and everything known of them",
-        discussion:
-            "A running job is refused: cancel it first. With filters the ended jobs are meant, unless --state says else.",
-        extra: [
-            .single(
-                "state", "STATE", .choice(["ready", "scheduled", "blocked", "succeeded", "cancelled", "dead"]),
-                environment: .none, help: "All jobs in this state, or those that match the filters.")
-        ],
-        examples: [
-            Example("millrace jobs delete 42", "one of them"),
-            Example("millrace jobs delete --state dead --kind old.kind --dry-run", "how many would it be?"),
-        ])
-
-    private static func bulk(
-        _ deed: Deed, summary: String, discussion: String, extra: [CommandFlag], examples: [Example]
-    ) -> Command {
-        Command(
-            ["jobs", deed.rawValue], summary: summary, discussion: discussion,
-            arguments: [Argument("id", .any, .jobID, help: "the jobs' ids; none with filters")],
-            flags: extra + JobFlags.bulkFilter + JobFlags.ofOwner + (deed == .cancel ? [] : JobFlags.ofDead)
-                + JobFlags.ofCause + [
-                    .toggle("dry-run", environment: .none, help: "Print the number, and change nothing.")
-                ], examples: examples
-        ) { invocation in
-            try await Bulk(deed: deed, invocation: invocation).run()
-        }
-    }
-}
-
-extension JobFlags {
-    /// Not from the environment: a forgotten variable must not decide what is deleted.
-    static let bulkFilter: [CommandFlag] = [
-        .single("queue", "NAME", .queueName, environment: .none, help: "Only jobs of this queue."),
-        .single("kind", "KIND", .kindName, environment: .none, help: "Only jobs of this kind."),
-        .single("tag", "TAG", environment: .none, help: "Only jobs with this tag."),
-    ]
-}
-
 /// The same deed to many jobs: named ones, or all that filters leave.
 struct Bulk {
     let deed: Deed
@@ -288,6 +207,7 @@ struct Bulk {
         if count > 0 {
             try invocation.confirm("\(words.doing) \(count >= cap ? "10,000+ jobs" : counted(count))")
         }
+        if deed == .retry { return try await operate(count > 0, on: connection) }
         var tally = Tally()
         let region = console.live()
         let shows = console.errors.isTerminal && console.verbosity > .quiet
@@ -307,30 +227,55 @@ struct Bulk {
                     after = ids.last
                 }
                 if ids.isEmpty { continue }
-                let began = ContinuousClock.now
                 let results = try await Queue.perform(
                     deed, fresh: isFresh, on: ids, connection: connection, deadline: Self.patience)
                 for result in results {
                     tally.add(result.outcome)
                 }
                 if shows { region.update(["\(words.done) \(counted(tally.done))"]) }
-                if let rate { try await Task.sleep(until: began + .seconds(1) * ids.count / rate) }
             }
         }
         if shows { region.update([]) }
-        console.show([
-            words.done: .int(tally.done), "untouched": .int(tally.moved + tally.refused + tally.dropped),
-            "refused": .int(tally.refused), "without_args": .int(tally.dropped),
-        ]) {
+        return tell(tally)
+    }
+
+    /// Many jobs are retried by an operation, which can be taken back.
+    private func operate(_ isAny: Bool, on connection: Connection) async throws -> ExitCode {
+        guard isAny else { return tell(Tally()) }
+        let run = OperationRun(invocation)
+        let row = try await run.whole(
+            isFresh ? "retry_fresh" : "retry", state: places[0], pace: rate, on: connection)
+        var tally = Tally(done: row.done, moved: row.nothing)
+        var after: Int64?
+        repeat {
+            let refused = try await Queue.items(
+                of: row.id, which: "refused", after: after, limit: Queue.page, on: connection)
+            let dropped = refused.count { $0.reason?.hasSuffix("it cannot run again") ?? false }
+            tally.dropped += dropped
+            tally.refused += refused.count - dropped
+            after = refused.count == Queue.page ? refused.last?.job : nil
+        } while after != nil
+        return tell(tally, operation: row.id)
+    }
+
+    private func tell(_ tally: Tally, operation: Int64? = nil) -> ExitCode {
+        var json: [JSONValue.Member] = [
+            .init(key: words.done, value: .int(tally.done)),
+            .init(key: "untouched", value: .int(tally.moved + tally.refused + tally.dropped)),
+            .init(key: "refused", value: .int(tally.refused)), .init(key: "without_args", value: .int(tally.dropped)),
+        ]
+        if deed == .retry { json.append(.init(key: "operation", value: JSONValue(operation.map { Int($0) }))) }
+        console.show(.object(json)) {
             console.print("\(words.done) \(counted(tally.done))")
             if tally.moved > 0 { console.print("\(counted(tally.moved)) had moved on") }
             if tally.refused > 0 {
-                let why = deed == .retry ? "a unique key of theirs is held by another job" : "they run"
+                let why = deed == .retry ? "millrace operations show \(operation ?? 0) --which refused" : "they run"
                 console.print("\(counted(tally.refused)) refused: \(why)")
             }
             if tally.dropped > 0 {
                 console.print("\(counted(tally.dropped)) cannot run again: their arguments are no longer kept")
             }
+            if let operation, tally.done > 0 { console.note("millrace operations undo \(operation) takes it back") }
         }
         return .done
     }
@@ -376,7 +321,7 @@ struct Bulk {
     ) async throws -> JobSearchPart {
         try Task.checkCancellation()
         return try await Queue.find(
-            state, search, after: after, limit: min(rate ?? Queue.page, Queue.page), on: connection,
+            state, search, after: after, limit: Queue.page, on: connection,
             deadline: Self.patience)
     }
 
@@ -389,7 +334,7 @@ struct Bulk {
                 state, invocation.filter, after: after, on: connection, deadline: Self.patience)
         }
         return try await Queue.deadIDs(
-            deadFilter, after: after, limit: min(rate ?? Queue.page, Queue.page), on: connection,
+            deadFilter, after: after, limit: Queue.page, on: connection,
             deadline: Self.patience)
     }
 }

@@ -200,6 +200,14 @@ struct OperationRun {
         }
     }
 
+    /// Begins an operation on jobs in a state that the flags leave, and takes its steps to its end.
+    func whole(_ action: String, state: String, pace: Int?, on connection: Connection) async throws -> OperationRow {
+        let filter = try await filter(state: state, on: connection)
+        let id = try await Queue.startOperation(
+            action, filter: filter, args: "{}", pace: pace, key: nil, on: connection)
+        return try await finish(id, on: connection)
+    }
+
     /// Takes steps until it has ended; others may take some too.
     func finish(_ id: Int64, on connection: Connection) async throws -> OperationRow {
         let region = console.live()
@@ -243,10 +251,11 @@ struct OperationRun {
         }
     }
 
-    private func filter(on connection: Connection) async throws -> String {
+    private func filter(state: String? = nil, on connection: Connection) async throws -> String {
         let parsed = invocation.parsed
         var members: [JSONValue.Member] = []
-        for name in ["state", "queue", "kind", "tag", "tenant", "unique", "error"] {
+        if let state = state ?? parsed.string("state") { members.append(.init(key: "state", value: .string(state))) }
+        for name in ["queue", "kind", "tag", "tenant", "unique", "error"] {
             if let value = parsed.string(name) { members.append(.init(key: name, value: .string(value))) }
         }
         if let group = parsed.integer("group") { members.append(.init(key: "group", value: .string("\(group)"))) }
