@@ -67,11 +67,13 @@ let package = Package(
         .executableTarget(name: "EmbedTool", path: "Sources/Programs/EmbedTool", swiftSettings: strict),
         .plugin(
             name: "EmbedSQL", capability: .buildTool(), dependencies: ["EmbedTool"], path: "Sources/Programs/EmbedSQL"),
-        .target(name: "Schema", path: "sql/core", swiftSettings: strict, plugins: ["EmbedSQL"]),
+        .target(
+            name: "Schema", path: "sql/core", exclude: ["adoption"], swiftSettings: strict, plugins: ["EmbedSQL"]),
         .target(
             name: "RoomSchemas", dependencies: ["Schema"], path: "sql",
             exclude: [
-                "README.md", "core", "locks.md", "rooms.md", "states.md", "storage.md",
+                "README.md", "core/RoomSchema.swift", "core/Schema.swift", "core/base", "core/migrations",
+                "core/operating", "core/providers", "core/queue", "locks.md", "rooms.md", "states.md", "storage.md",
             ], swiftSettings: strict, plugins: ["EmbedSQL"]),
 
         .target(name: "CCage", path: "Sources/System/CCage", linkerSettings: [.linkedLibrary("seccomp")]),

@@ -1,6 +1,6 @@
 import Foundation
 import Postgres
-import Schema
+import RoomSchemas
 import TestSupport
 import Testing
 
@@ -183,7 +183,7 @@ import Testing
             try await connection.run("delete from millrace.ending")
             try await connection.settleFlows()
             #expect(try await connection.state(follower) == "blocked")
-            let script = try #require(Schema.adoption.first { $0.name.hasSuffix("looked_at_again") })
+            let script = try #require(RoomSchemas.adoption.scripts.first { $0.name.hasSuffix("looked_at_again") })
             let update = try #require(
                 String(decoding: script.bytes, as: UTF8.self).components(separatedBy: "\n\n").last)
             try await connection.run(update)

@@ -105,7 +105,7 @@ import Testing
         let paths = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/sql").filter { $0.hasSuffix(".sql") }
         let files = Dictionary(grouping: paths) { String($0.split(separator: "/").last?.dropLast(4) ?? "") }
         let scripts =
-            Self.all.flatMap { $0.migrations + $0.functions } + Schema.adoption + [Schema.testClock, Schema.grants]
+            Self.all.flatMap { $0.migrations + $0.functions } + RoomSchemas.adoption.scripts + [Schema.testClock, Schema.grants]
         #expect(files.keys.sorted() == scripts.map(\.name).sorted())
         for script in scripts {
             let paths = files[script.name] ?? []
@@ -114,7 +114,7 @@ import Testing
             let isSame = text.map(Array.init) == script.bytes
             #expect(isSame, "\(script.name)")
         }
-        for line in Self.all.map(\.migrations) + [Schema.adoption] {
+        for line in Self.all.map(\.migrations) + [RoomSchemas.adoption.scripts] {
             #expect(line.map(\.number) == line.map(\.number).sorted() && Set(line.map(\.number)).count == line.count)
         }
         for room in Self.all {

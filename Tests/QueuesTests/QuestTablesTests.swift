@@ -1,4 +1,5 @@
 import Postgres
+import RoomSchemas
 import Schema
 import TestSupport
 import Testing
@@ -13,7 +14,7 @@ import Testing
             try await owner.run(
                 "create schema millrace; create table millrace.migration (number int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())"
             )
-            for migration in try OldSchema.migrations + Schema.adoption where migration.number <= 82 {
+            for migration in try OldSchema.migrations + RoomSchemas.adoption.scripts where migration.number <= 82 {
                 try await owner.run(script: .shipped(migration.bytes))
                 try await owner.run(
                     "insert into millrace.migration (number, name) values (\(migration.number), '\(migration.name)')")

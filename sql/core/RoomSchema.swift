@@ -28,6 +28,25 @@ package struct RoomSchema: Sendable {
     package var version: Int { migrations.last?.number ?? 0 }
 }
 
+/// How a database from before there were lines is taken over: as it is, so that the first migration of each line makes what it has already.
+package struct SchemaAdoption: Sendable {
+    /// The lowest version that is taken over.
+    package let oldest: Int
+    /// In order; the last one makes the lines. One that is higher than the version of the database is applied.
+    package let scripts: [Script]
+    /// What such a database has: a program without one of these rooms leaves it alone.
+    package let rooms: [String]
+
+    package init(oldest: Int, scripts: [Script], rooms: [String]) {
+        self.oldest = oldest
+        self.scripts = scripts
+        self.rooms = rooms
+    }
+
+    /// The last version from before there were lines.
+    package var newest: Int { scripts.dropLast().last?.number ?? 0 }
+}
+
 package struct Script: Sendable {
     package let name: String
     package let bytes: [UInt8]

@@ -92,31 +92,6 @@ package enum Schema {
     /// After the functions of all rooms: who may call what.
     package static let grants = Script("grants", Embedded.grants)
 
-    /// From the one line that there was before each room had its own, up to the lines. A database at `oldestAdopted` or later is taken over as it
-    /// is: the first migration of each line makes what it has already.
-    package static let adoption: [Script] = [
-        Script("075_trusted_logins", Embedded._075_trusted_logins),
-        Script("076_own_bounds", Embedded._076_own_bounds),
-        Script("077_console_sign_outs", Embedded._077_console_sign_outs),
-        Script("078_waits_and_signals_looked_at_again", Embedded._078_waits_and_signals_looked_at_again),
-        Script("079_clocks_of_workers", Embedded._079_clocks_of_workers),
-        Script("080_answers_without_reasons", Embedded._080_answers_without_reasons),
-        Script("081_one_row_for_a_thread", Embedded._081_one_row_for_a_thread),
-        Script("082_hooks", Embedded._082_hooks),
-        Script("083_each_room_writes_its_own_tables", Embedded._083_each_room_writes_its_own_tables),
-        Script("084_doors", Embedded._084_doors),
-        Script("099_lines", Embedded._099_lines),
-    ]
-    package static let oldestAdopted = 74
-    /// The last number of that one line.
-    package static var newestAdopted: Int { adoption.dropLast().last?.number ?? 0 }
-    /// What it had made: a program without one of these rooms leaves such a database alone.
-    package static let adoptedRooms = [
-        "ai", "blobs", "chat", "checkins", "console", "documents", "events", "feed", "gateway", "lessons", "mail",
-        "media",
-        "notices", "people", "quests", "quotas", "subscriptions", "templates", "webhooks",
-    ]
-
     /// Signatures that no script makes any more and that workers of the previous version still call. A
     /// migration drops every other function that no script makes.
     package static let keptFunctions: [String] = []

@@ -18,7 +18,8 @@ struct MigrationPlan {
     var scripts: [Script] { steps.filter(\.isRun).map(\.migration) }
 
     init(
-        _ installed: InstalledLines, rooms known: [RoomSchema], adding: [String], removing: [String]
+        _ installed: InstalledLines, rooms known: [RoomSchema], adoption: SchemaAdoption?, adding: [String],
+        removing: [String]
     ) throws(Migrator.Failure) {
         for name in adding + removing where !known.contains(where: { $0.name == name }) {
             throw .noSuchRoom(name, known: known.map(\.name))
@@ -28,14 +29,16 @@ struct MigrationPlan {
         case .none: numbers = [:]
         case .lines(let found): numbers = found
         case .oneLine(let number):
-            guard number >= Schema.oldestAdopted else {
-                throw .olderSchema(found: number, oldest: Schema.oldestAdopted)
+            guard let adoption else { throw .schemaBeforeLines(found: number) }
+            guard number >= adoption.oldest else {
+                throw .olderSchema(found: number, oldest: adoption.oldest)
             }
-            guard number <= Schema.newestAdopted else {
-                throw .newerSchema(found: number, known: Schema.newestAdopted, line: "core")
+            guard number <= adoption.newest else {
+                throw .newerSchema(found: number, known: adoption.newest, line: "core")
             }
-            steps = Schema.adoption.filter { $0.number > number }.map { Step(line: "core", migration: $0, isRun: true) }
-            numbers = Self.adopted(by: known)
+            steps = adoption.scripts.filter { $0.number > number }
+                .map { Step(line: "core", migration: $0, isRun: true) }
+            numbers = Self.numbers(of: adoption, by: known)
             for room in [Schema.core] + known {
                 guard let first = room.migrations.first, numbers[room.name] != nil else { continue }
                 steps.append(Step(line: room.name, migration: first, isRun: false))
@@ -45,9 +48,9 @@ struct MigrationPlan {
     }
 
     /// The lines of a database from before there were lines. It has every room of then, also one that this program may lack.
-    private static func adopted(by known: [RoomSchema]) -> [String: Int] {
+    private static func numbers(of adoption: SchemaAdoption, by known: [RoomSchema]) -> [String: Int] {
         var numbers: [String: Int] = [:]
-        for name in ["core"] + Schema.adoptedRooms { numbers[name] = 0 }
+        for name in ["core"] + adoption.rooms { numbers[name] = 0 }
         for room in [Schema.core] + known where numbers[room.name] != nil {
             numbers[room.name] = room.migrations.first?.number
         }

@@ -5,6 +5,8 @@ extension Migrator {
         /// `line`: whose migrations are newer, the core's or a room's.
         case newerSchema(found: Int, known: Int, line: String)
         case olderSchema(found: Int, oldest: Int)
+        /// From before rooms had lines of their own, and this program does not take such a schema over.
+        case schemaBeforeLines(found: Int)
         /// The schema has rooms that this program has not.
         case unknownRooms([String])
         case noSuchRoom(String, known: [String])
@@ -23,7 +25,7 @@ extension Migrator {
         /// The schema is not one that this program may migrate.
         package var refusesSchema: Bool {
             switch self {
-            case .newerSchema, .olderSchema, .unknownRooms, .foreignSchema, .foreignObjects: true
+            case .newerSchema, .olderSchema, .schemaBeforeLines, .unknownRooms, .foreignSchema, .foreignObjects: true
             case .noSuchRoom, .notInstalled, .roomIsNeeded, .roomHasRows, .roomIsUsed, .oldServer, .busy, .database:
                 false
             }
@@ -39,6 +41,11 @@ extension Migrator {
                 """
                 The database has schema version \(found), and this program takes over from \(oldest) on. \
                 Migrate with millrace 0.1.0 first, and then again with this one.
+                """
+            case .schemaBeforeLines(let found):
+                """
+                The database has schema version \(found), of millrace 0.1.0, with every room that there was. \
+                Migrate with the program millrace, which takes it over.
                 """
             case .unknownRooms(let names):
                 """

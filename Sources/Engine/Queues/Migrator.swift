@@ -26,16 +26,19 @@ package struct Migrator: Sendable {
     package var removing: [String]
     /// Also a room with rows is taken away.
     package var removesRows = false
+    /// How a schema from before rooms had lines of their own is taken over; nil: it is refused.
+    package var adoption: SchemaAdoption?
     package var roles: [(role: String, name: String)]
     package var testClock: Bool
     /// How long to wait for a migrator of an earlier version.
     package var patience = Duration.seconds(10)
 
     package init(
-        rooms: [RoomSchema] = [], adding: [String] = [], removing: [String] = [],
+        rooms: [RoomSchema] = [], adoption: SchemaAdoption? = nil, adding: [String] = [], removing: [String] = [],
         roles: [(role: String, name: String)] = [], testClock: Bool = false
     ) {
         self.rooms = rooms
+        self.adoption = adoption
         self.adding = adding
         self.removing = removing
         self.roles = roles
@@ -63,7 +66,7 @@ package struct Migrator: Sendable {
 
     /// The whole script of a new schema, as `--dry-run` prints it.
     package func scriptsOfNewSchema() throws(Failure) -> [Script] {
-        let plan = try MigrationPlan(.none, rooms: rooms, adding: adding, removing: [])
+        let plan = try MigrationPlan(.none, rooms: rooms, adoption: nil, adding: adding, removing: [])
         return plan.scripts + ([Schema.core] + plan.rooms).flatMap { functions(of: $0) } + [Schema.grants]
     }
 
@@ -120,7 +123,8 @@ package struct Migrator: Sendable {
         let installed = try await InstalledLines.read(on: connection)
         let plan: MigrationPlan
         do throws(Failure) {
-            plan = try MigrationPlan(installed, rooms: rooms, adding: adding, removing: removing)
+            plan = try MigrationPlan(
+                installed, rooms: rooms, adoption: adoption, adding: adding, removing: removing)
         } catch {
             return .failure(error)
         }

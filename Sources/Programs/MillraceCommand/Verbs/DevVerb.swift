@@ -140,7 +140,7 @@ struct Development: Sendable {
 
     private func migrate(_ connection: Connection) async throws -> Migrator.Report {
         do {
-            return try await Migrator(rooms: RoomSchemas.all, adding: RoomSchemas.names).migrate(on: connection)
+            return try await Migrator(rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: RoomSchemas.names).migrate(on: connection)
         } catch {
             throw Failure(error.description)
         }

@@ -53,7 +53,7 @@ extension Command {
         }
         let adding = try Self.rooms(named: invocation.parsed.string("rooms"))
         let migrator = Migrator(
-            rooms: RoomSchemas.all, adding: adding, roles: roles.map { (role: $0.0, name: $0.1) },
+            rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: adding, roles: roles.map { (role: $0.0, name: $0.1) },
             testClock: invocation.parsed.isOn("test-clock"))
         if invocation.parsed.isOn("dry-run") {
             let scripts = try migrator.scriptsOfNewSchema()

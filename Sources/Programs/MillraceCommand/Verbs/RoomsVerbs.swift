@@ -35,7 +35,7 @@ extension Command {
         let adding = named.contains("all") ? RoomSchemas.names : named
         return try await invocation.withConnection { connection in
             let before = Set(try await Queue.installedRooms(on: connection).keys)
-            let report = try await Migrator(rooms: RoomSchemas.all, adding: adding).migrating(on: connection)
+            let report = try await Migrator(rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: adding).migrating(on: connection)
             let added = report.rooms.filter { !before.contains($0) }
             invocation.console.show([
                 "added": .init(added), "rooms": .init(report.rooms), "applied": .init(report.applied),
@@ -70,7 +70,7 @@ extension Command {
     ) { invocation in
         let removing = invocation.parsed.list("room")
         return try await invocation.withConnection { connection in
-            var migrator = Migrator(rooms: RoomSchemas.all, removing: removing)
+            var migrator = Migrator(rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, removing: removing)
             migrator.removesRows = invocation.parsed.isOn("with-data")
             let report = try await migrator.migrating(on: connection)
             invocation.console.show(["removed": .init(removing), "rooms": .init(report.rooms)]) {
