@@ -40,24 +40,16 @@ struct Draining: Sendable {
     ) async throws -> Costs {
         let start = try await Start(on: connection)
         if let queue { _ = try await Queue.pause(queue, on: connection) }
-        var workers: LoadWorkers?
-        do {
-            let working = try await LoadWorkers.start(
-                count, invocation, arguments: ["--slots", "\(invocation.settings.slots)"] + arguments, on: connection)
-            workers = working
-            let first = try await taken()
-            if let queue {
-                try await Task.sleep(for: .milliseconds(300))  // what a start leaves to be done
-                _ = try await Queue.resume(queue, on: connection)
-            }
-            let costs = try await costs(since: start, first: first, by: working, label: label, watch: watch)
-            try await working.stop()
-            return costs
-        } catch {
-            await workers?.giveUp()
-            if let queue { _ = try? await Queue.resume(queue, on: connection) }
-            throw error
+        let workers = try await LoadWorkers.start(
+            count, invocation, arguments: invocation.slotArguments + arguments, on: connection)
+        let first = try await taken()
+        if let queue {
+            try await Task.sleep(for: .milliseconds(300))  // what a start leaves to be done
+            _ = try await Queue.resume(queue, on: connection)
         }
+        let costs = try await costs(since: start, first: first, by: workers, label: label, watch: watch)
+        try await workers.stop()
+        return costs
     }
 
     /// Drains with running workers, in turns with others: the queue is paused while it is filled.
@@ -133,20 +125,18 @@ struct Draining: Sendable {
 
     /// How many rows claims have taken out of line, about a second ago: counting them would cost what is measured.
     private func taken() async throws(PostgresError) -> Int {
-        try await connection.query("select pg_stat_get_tuples_deleted('millrace.ready'::regclass)") {
-            row throws(PostgresError) in Int(try row.int(0))
-        }.first ?? 0
+        try await connection.int("select pg_stat_get_tuples_deleted('millrace.ready'::regclass)")
     }
 
     private func span(since: String) async throws -> Double {
         let span =
-            try await connection.query(
+            try await connection.double(
                 """
                 select extract(epoch from max(h.finished) - min(h.started))::float8
                   from millrace.history h join millrace.kind k on k.id = h.kind
                  where h.started >= $1::text::timestamptz and k.name = $2
                 """, [.text(since), .text(kind)], deadline: .seconds(120)
-            ) { row throws(PostgresError) in row.isNull(0) ? 0 : try row.double(0) }.first ?? 0
+            )
         guard span > 0 else { throw Failure("history has nothing of what was just done") }
         return span
     }

@@ -3,8 +3,8 @@ import Postgres
 import Queues
 
 extension Command {
-    static let loadBacklog = Command(
-        ["load", "backlog"],
+    static let loadBacklog = scenario(
+        "backlog",
         summary: "Measure claims and enqueues in front of ten million waiting jobs",
         discussion: """
             Measures claims of 100 and of 1,000 jobs, by the function and the plan that a worker uses, and single \
@@ -15,17 +15,10 @@ extension Command {
             their rows in history. It first says how much disk it needs. Use a database of its own.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(10_000...100_000_000), environment: .none, fallback: "10000000",
-                help: "Jobs in the large backlog."),
-            .single(
-                "claims", "N", .integer(10...2000), environment: .none, fallback: "200",
-                help: "How many claims the median is of."),
-            .single(
-                "seconds", "N", .integer(1...600), environment: .none, fallback: "4",
-                help: "How long single jobs are enqueued into each."),
+            .count("jobs", 10_000...100_000_000, 10_000_000, "Jobs in the large backlog."),
+            .count("claims", 10...2000, 200, "How many claims the median is of."),
+            .count("seconds", 1...600, 4, "How long single jobs are enqueued into each."),
             .toggle("keep", environment: .none, help: "Keep the jobs that still wait at the end; this is the default."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
             Setting.directURL.flag,
         ],
         examples: [
@@ -33,11 +26,7 @@ extension Command {
             Example("millrace load backlog --jobs 1000000 --no-keep", "a million, ended afterwards"),
         ]
     ) { invocation in
-        do {
-            return try await BacklogScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await BacklogScenario(invocation: invocation).run()
     }
 }
 
@@ -81,7 +70,7 @@ private struct BacklogScenario: Sendable {
     }
 
     func run() async throws -> ExitCode {
-        let jobs = invocation.parsed.integer("jobs") ?? 10_000_000
+        let jobs = invocation.count("jobs")
         let options = try invocation.connectionOptions()
         let connection = try await Connection.open(options, name: "load")
         let suffix = String(UInt32.random(in: .min ... .max), radix: 36)
@@ -200,7 +189,7 @@ private struct BacklogScenario: Sendable {
                 try await .open(1, of: place.yardstick, line: line, call: .enqueue(Self.kind, queue: place.queue)))
         }
         let turn = Duration.milliseconds(500)
-        for number in 0..<2 * (invocation.parsed.integer("seconds") ?? 4) {
+        for number in 0..<2 * (invocation.count("seconds")) {
             for index in number % 2 == 0 ? Array(places.indices) : places.indices.reversed() {
                 sights[index].enqueueByHand += try await callers[index].turn(.byHand, for: turn)
                 sights[index].enqueue += try await callers[index].turn(.call, for: turn)
@@ -216,7 +205,7 @@ private struct BacklogScenario: Sendable {
 
     /// In parts, and the queues are filled up in between, so that a backlog keeps its size.
     private func claims(of batch: Int, from places: [QueuePosition]) async throws -> [ClaimTimes] {
-        let wanted = invocation.parsed.integer("claims") ?? 200
+        let wanted = invocation.count("claims")
         let part = max(2, min(wanted, Self.few / batch / 2))
         var all = [ClaimTimes](repeating: ClaimTimes(), count: places.count)
         while all[0].sorted.count < wanted {
@@ -249,12 +238,12 @@ private struct BacklogScenario: Sendable {
 
     /// Of the tables that hold waiting jobs, with their indexes.
     private func size(on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query(
+        try await connection.int(
             """
             select sum(pg_total_relation_size(c.oid))::bigint from pg_class c
              where c.relnamespace = 'millrace'::regnamespace and c.relkind = 'r'
                and (c.relname = 'ready' or c.relname like 'job\\_%')
             """
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        )
     }
 }

@@ -10,8 +10,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadCancellations = Command(
-        ["load", "cancellations"],
+    static let loadCancellations = scenario(
+        "cancellations",
         summary: "Cancel running workers at random moments, and check how each ends",
         discussion: """
             Starts a Postgres of its own, stops it again, and leaves nothing behind. In each round a worker of this \
@@ -21,17 +21,13 @@ extension Command {
             processor time while it ends. Exit 1 when one does not.
             """,
         flags: [
-            .single("rounds", "N", .integer(1...10_000), environment: .none, fallback: "100", help: "How many rounds."),
-            .single(
-                "jobs", "N", .integer(1...10_000), environment: .none, fallback: "40", help: "Jobs for each of them."),
+            .count("rounds", 1...10_000, 100, "How many rounds."),
+            .count("jobs", 1...10_000, 40, "Jobs for each of them."),
         ],
+        hasBars: false,
         examples: [Example("millrace load cancellations", "a hundred workers, in about ten minutes")]
     ) { invocation in
-        do {
-            return try await CancellationsScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await CancellationsScenario(invocation: invocation).run()
     }
 }
 
@@ -59,27 +55,8 @@ private struct CancellationsScenario: Sendable {
     func run() async throws -> ExitCode {
         let directory = try Scratch.directory("cancellations")
         let cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
-        func close() async {
-            try? await cluster.remove(deadline: .seconds(60))
-            try? FileManager.default.removeItem(atPath: directory)
-        }
-        do {
-            try await start(cluster)
-            let code = try await measure(cluster)
-            await close()
-            return code
-        } catch {
-            await close()
-            throw error
-        }
-    }
-
-    private func start(_ cluster: Cluster) async throws {
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.open()
+        return try await measure(cluster)
     }
 
     private func measure(_ cluster: Cluster) async throws -> ExitCode {
@@ -87,7 +64,7 @@ private struct CancellationsScenario: Sendable {
         let office = try await Connection.open(options, name: "load")
         _ = try await Migrator.ofAllRooms().migrate(on: office)
         await office.close()
-        let (count, jobs) = (invocation.parsed.integer("rounds") ?? 100, invocation.parsed.integer("jobs") ?? 40)
+        let (count, jobs) = (invocation.count("rounds"), invocation.count("jobs"))
         var rounds: [Round] = []
         for number in 0..<count {
             let states = DatabaseState.allCases
@@ -133,7 +110,7 @@ private struct CancellationsScenario: Sendable {
         _ = try await task.value
         var round = Round(state: state, took: began.duration(to: .now), cpu: Self.processorTime - cpu)
         let returned = try await back
-        if state == .away { try await start(cluster) }
+        if state == .away { try await cluster.open() }
         // A worker tries to close its session for as long as its drain may take, two seconds; if the database came back later the session
         // may be open.
         guard state == .up || returned.map({ $0 < began + .milliseconds(1500) }) == true else { return round }
@@ -146,15 +123,15 @@ private struct CancellationsScenario: Sendable {
     private func comesBack(_ state: DatabaseState, _ cluster: Cluster) async throws -> ContinuousClock.Instant? {
         guard state == .returning else { return nil }
         try await Task.sleep(for: .milliseconds(Int.random(in: 0...300)))
-        try await start(cluster)
+        try await cluster.open()
         return .now
     }
 
     /// Those that are open, or that others took for lost.
     private static func sessions(on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query(
+        try await connection.int(
             "select count(*) from millrace.process where ending is distinct from 'stopped'"
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        )
     }
 
     /// A worker that is not cancelled runs the rest; afterwards as many jobs have succeeded as were enqueued.
@@ -166,9 +143,9 @@ private struct CancellationsScenario: Sendable {
         var done = 0
         while done < total, ContinuousClock.now < patience {
             done =
-                try await connection.query(
+                try await connection.int(
                     "select count(distinct id) from millrace.history where outcome = 1", deadline: .seconds(60)
-                ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+                )
             try await Task.sleep(for: .milliseconds(200))
         }
         await connection.close()

@@ -4,8 +4,8 @@ import Postgres
 import Queues
 
 extension Command {
-    static let loadClaims = Command(
-        ["load", "claims"],
+    static let loadClaims = scenario(
+        "claims",
         summary: "Measure what a claim costs with a million jobs in its way",
         discussion: """
             Claims and finishes known jobs in batches of 100, as a worker does, and compares the median claim with \
@@ -16,21 +16,15 @@ extension Command {
             a database of its own, about 1.5 GB of disk and two minutes.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(1000...50_000_000), environment: .none, fallback: "1000000",
-                help: "How many jobs stand in the way."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("jobs", 1000...50_000_000, 1_000_000, "How many jobs stand in the way."),
+            .count("claims", 10...10_000, 400, "How many claims the median is of."),
         ],
         examples: [Example("millrace load claims", "the whole comparison")]
     ) { invocation in
-        do {
-            let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-            let code = try await ClaimsScenario(invocation: invocation, connection: connection).run()
-            await connection.close()
-            return code
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        let connection = try await invocation.connect()
+        let code = try await ClaimsScenario(invocation: invocation, connection: connection).run()
+        await connection.close()
+        return code
     }
 }
 
@@ -39,13 +33,14 @@ private struct ClaimsScenario: Sendable {
     let connection: Connection
 
     static let batch = 100
-    static let rounds = 400
     private let run = String(UInt32.random(in: .min ... .max), radix: 36)
+
+    private var claims: Int { invocation.count("claims") }
 
     private func queue(_ what: String) -> String { "load.\(what).\(run)" }
 
     func run() async throws -> ExitCode {
-        let obstacle = invocation.parsed.integer("jobs") ?? 1_000_000
+        let obstacle = invocation.count("jobs")
         // A queue for each part, so that none inherits another's dead rows.
         try await enqueue("load.nothing", count: obstacle, queue: queue("scheduled"), runAt: "tomorrow")
         let scheduled = try await sights(queue: queue("scheduled"))
@@ -134,10 +129,10 @@ private struct ClaimsScenario: Sendable {
         let names = [name, name + ".free"]
         for name in names {
             try await enqueue(
-                "load.nothing", count: Self.batch * (Self.rounds + 10), queue: name, runAt: nil, limitKey: limitKey)
+                "load.nothing", count: Self.batch * (claims + 10), queue: name, runAt: nil, limitKey: limitKey)
         }
         let times = try await ClaimTimes.measure(
-            names.map { ($0, connection) }, kind: "load.nothing", batch: Self.batch, rounds: Self.rounds)
+            names.map { ($0, connection) }, kind: "load.nothing", batch: Self.batch, rounds: claims)
         return Sights(obstructed: times[0], free: times[1])
     }
 }

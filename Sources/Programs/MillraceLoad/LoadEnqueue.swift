@@ -3,8 +3,8 @@ import Postgres
 import Queues
 
 extension Command {
-    static let loadEnqueue = Command(
-        ["load", "enqueue"],
+    static let loadEnqueue = scenario(
+        "enqueue",
         summary: "Measure what an enqueue costs, compared with hand-written inserts",
         discussion: """
             Calls millrace.enqueue again and again, each call in a transaction of its own, from one caller and from \
@@ -16,19 +16,11 @@ extension Command {
             quiet machine.
             """,
         flags: [
-            .single(
-                "seconds", "N", .integer(1...600), environment: .none, fallback: "4",
-                help: "How long each measurement lasts."),
-            .single(
-                "callers", "N", .integer(2...64), environment: .none, fallback: "16", help: "Callers at the same time."),
-            .single(
-                "jobs", "N", .integer(1...100_000_000), environment: .none, fallback: "500000",
-                help: "Jobs to enqueue in bulk."),
-            .single(
-                "chunk", "N", .integer(1...10_000), environment: .none, fallback: "1000",
-                help: "Jobs in each bulk call."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How many rounds."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("seconds", 1...600, 4, "How long each measurement lasts."),
+            .count("callers", 2...64, 16, "Callers at the same time."),
+            .count("jobs", 1...100_000_000, 500_000, "Jobs to enqueue in bulk."),
+            .count("chunk", 1...10_000, 1000, "Jobs in each bulk call."),
+            .count("rounds", 1...25, 3, "How many rounds."),
             Setting.directURL.flag,
         ],
         examples: [
@@ -36,11 +28,7 @@ extension Command {
             Example("millrace load enqueue --rounds 1 --seconds 2", "a first impression"),
         ]
     ) { invocation in
-        do {
-            return try await EnqueueScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await EnqueueScenario(invocation: invocation).run()
     }
 }
 
@@ -71,11 +59,10 @@ private struct EnqueueScenario: Sendable {
     static let turn = Duration.milliseconds(500)
 
     func run() async throws -> ExitCode {
-        let parsed = invocation.parsed
-        let callers = parsed.integer("callers") ?? 16
-        let rounds = parsed.integer("rounds") ?? 3
-        let span = Duration.seconds(parsed.integer("seconds") ?? 4)
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let callers = invocation.count("callers")
+        let rounds = invocation.count("rounds")
+        let span = Duration.seconds(invocation.count("seconds"))
+        let connection = try await invocation.connect()
         try await enqueueOne(on: connection)  // the queue and the kind come into being with a first job
         var line = try await Yardstick.line(queue: Self.queue, kind: Self.kind, on: connection)
         line.lane = Self.lane
@@ -138,17 +125,12 @@ private struct EnqueueScenario: Sendable {
         }
         let workers = try await LoadWorkers.start(
             1, invocation, arguments: ["--slots", span == nil ? "100" : "10"], on: connection)
-        do {
-            try await body()
-            if span != nil {
-                let left = try await Queue.outstanding(on: connection, kinds: ["practice.sleep"])
-                guard left > 0 else { throw Failure("the worker ran out of work, and was not busy all the time") }
-            }
-            try await workers.stop()
-        } catch {
-            await workers.giveUp()
-            throw error
+        try await body()
+        if span != nil {
+            let left = try await Queue.outstanding(on: connection, kinds: ["practice.sleep"])
+            guard left > 0 else { throw Failure("the worker ran out of work, and was not busy all the time") }
         }
+        try await workers.stop()
         if let backlog { _ = try await Yardstick(invocation).drain(backlog, on: connection) }
     }
 
@@ -166,12 +148,10 @@ private struct EnqueueScenario: Sendable {
                 _ = try await Yardstick(invocation).drain(line, on: connection)
             }
         }
-        let deadline = ContinuousClock.now + .seconds(120)
-        while try await Queue.outstanding(on: connection, kinds: [Self.kind]) > 0 {
-            guard ContinuousClock.now < deadline else {
-                throw Failure("jobs of \(Self.kind) wait that nobody works off: is this a database of its own?")
-            }
-            try await Task.sleep(for: .milliseconds(50))
+        try await Patience.wait(
+            .seconds(120), else: "jobs of \(Self.kind) wait that nobody works off: is this a database of its own?"
+        ) {
+            try await Queue.outstanding(on: connection, kinds: [Self.kind]) == 0
         }
     }
 
@@ -216,8 +196,8 @@ private struct EnqueueScenario: Sendable {
     private func measureBulk(
         _ pair: inout EnqueuePair, round: Int, of rounds: Int, line: Yardstick.Line, on connection: Connection
     ) async throws {
-        let jobs = invocation.parsed.integer("jobs") ?? 500_000
-        let chunk = invocation.parsed.integer("chunk") ?? 1000
+        let jobs = invocation.count("jobs")
+        let chunk = invocation.count("chunk")
         let yardstick = try Yardstick(invocation)
         let meter = try await ServerMeter(on: connection)
         for isCall in round % 2 == 0 ? [true, false] : [false, true] {

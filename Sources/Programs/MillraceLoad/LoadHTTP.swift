@@ -5,8 +5,8 @@ import Threads
 import Transfers
 
 extension Command {
-    static let loadHTTP = Command(
-        ["load", "http"],
+    static let loadHTTP = scenario(
+        "http",
         summary: "Measure the HTTP client beside a bare loop over libcurl",
         discussion: """
             Fetches one address again and again, many at a time: with the client that calls all providers, and with \
@@ -19,21 +19,18 @@ extension Command {
             .single(
                 "http", "VERSION", .choice(["1", "2"]), environment: .none, fallback: "1",
                 help: "HTTP/1.1, or HTTP/2 over TLS."),
-            .single(
-                "requests", "N", .integer(1...100_000_000), environment: .none, fallback: "50000",
-                help: "How many in each round."),
-            .single(
-                "in-flight", "N", .integer(1...10_000), environment: .none, fallback: "64", help: "How many at a time."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How many rounds."),
+            .count("requests", 1...100_000_000, 50_000, "How many in each round."),
+            .count("in-flight", 1...10_000, 64, "How many at a time."),
+            .count("rounds", 1...25, 5, "How many rounds."),
             .single(
                 "certificates", "FILE", .path, environment: .none,
                 help: "Certificates to trust instead of the system's."),
-            .toggle("strict", environment: .none, help: "Exit 1 when the bar is missed."),
         ],
         examples: [
             Example("millrace load http --url http://127.0.0.1:8080/small", "HTTP/1.1, 64 at a time"),
             Example("millrace load http --url https://localhost:8443/small --http 2", "HTTP/2 over TLS"),
-        ], settings: .unused
+        ],
+        settings: .unused
     ) { invocation in
         try await HTTPScenario(invocation: invocation).run()
     }
@@ -42,8 +39,8 @@ extension Command {
 private struct HTTPScenario: Sendable {
     let invocation: Invocation
 
-    private var requests: Int { invocation.parsed.integer("requests") ?? 50_000 }
-    private var inFlight: Int { invocation.parsed.integer("in-flight") ?? 64 }
+    private var requests: Int { invocation.count("requests") }
+    private var inFlight: Int { invocation.count("in-flight") }
     private var isTwo: Bool { invocation.parsed.string("http") == "2" }
 
     func run() async throws -> ExitCode {
@@ -54,19 +51,11 @@ private struct HTTPScenario: Sendable {
         var configuration = HTTPClient.Configuration()
         configuration.loop.trust = Trust(certificates: invocation.parsed.string("certificates"))
         let client = HTTPClient(configuration)
-        var ours: [Double] = []
-        var bare: [Double] = []
-        let rounds = invocation.parsed.integer("rounds") ?? 5
-        for round in 1...rounds {
-            // Each goes first as often as the other.
-            for isOurs in round % 2 == 1 ? [true, false] : [false, true] {
-                let rate = isOurs ? try await measure(client, url) : try await measureBare(url)
-                if isOurs { ours.append(rate) } else { bare.append(rate) }
-                invocation.console.note(
-                    "round \(round) of \(rounds), \(isOurs ? "millrace" : "bare libcurl"): \(Humane.count(Int(rate)))/s"
-                )
-            }
-        }
+        let rates = try await WaysInTurn(invocation).take([
+            ("bare libcurl", { _ in try await measureBare(url) }),
+            ("millrace", { _ in try await measure(client, url) }),
+        ])
+        let (bare, ours) = (rates[0], rates[1])
         return invocation.report(
             "http",
             [
@@ -76,7 +65,7 @@ private struct HTTPScenario: Sendable {
             ],
             figures: [
                 ("http", .string(isTwo ? "2" : "1.1")), ("in_flight", .init(inFlight)), ("requests", .init(requests)),
-                ("rounds", .init(rounds)), ("per_second", .array(ours.map { .double($0) })),
+                ("rounds", .init(ours.count)), ("per_second", .array(ours.map { .double($0) })),
                 ("bare_per_second", .array(bare.map { .double($0) })),
             ])
     }
@@ -115,9 +104,6 @@ private struct HTTPScenario: Sendable {
         let result = await Thread.run(name: "yardstick") {
             yardstick_requests(url, isTwo ? 2 : 1, certificates, Int32(inFlight), Int64(requests))
         }
-        var failure = result.failure
-        let said = withUnsafeBytes(of: &failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        guard said.isEmpty else { throw Failure("bare libcurl could not be measured: \(said)") }
-        return Double(result.jobs) / result.seconds
+        return try Yardstick.Result(result, "bare libcurl").perSecond
     }
 }

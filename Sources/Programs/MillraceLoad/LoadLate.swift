@@ -12,57 +12,52 @@ struct LateScenario: Sendable {
     static let callsPerSecond = 20
 
     private var hold: Duration { invocation.parsed.duration("hold") ?? .seconds(300) }
-    private var jobs: Int { invocation.parsed.integer("jobs") ?? 1_000_000 }
+    private var jobs: Int { invocation.count("jobs") }
 
     func run() async throws -> ExitCode {
         let options = try invocation.connectionOptions()
         let connection = try await Connection.open(options, name: "load")
         let late = try await Connection.open(options, name: "load-late")
         let workers = try await LoadWorkers.start(
-            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
-        do {
-            let starts = try Starts(path: workers.marksPath, jobs: 1)
-            // Before the transaction begins: its own row of a new queue would keep all others waiting for its commit.
-            _ = try await Queue.enqueueBulk(
-                kind: "practice.nothing", args: [Array("{}".utf8)], queue: Self.queue, on: connection)
-            try await finish(on: connection)
-            let ended = try await taken(on: connection)
-            try await late.execute("select set_config('idle_in_transaction_session_timeout', '0', false)")
-            try await late.execute("begin")
-            try await late.execute(
-                "select millrace.enqueue('practice.mark', '{\"n\": 0}', queue => $1)", [.text(Self.queue)])
-            let (outcome, end) = try await offer(options)
-            try await Task.sleep(for: .nanoseconds(max(0, end - PracticeMarks.now())))
-            let passed = try await taken(on: connection) - ended
-            let began = PracticeMarks.now()
-            try await late.execute("commit")
-            guard let start = try await starts.wait(for: 0, atMost: .seconds(120)) else {
-                throw Failure("the job that committed late was not started within two minutes of its commit")
-            }
-            try await finish(on: connection)
-            try await workers.stop()
-            await late.close()
-            await connection.close()
-            let wait = Double(start - began) / 1e9
-            return invocation.report(
-                "pinned",
-                [
-                    .atMost(
-                        "commit → start of a job that was inserted \(Humane.duration(hold)) before", 3, measured: wait,
-                        unit: "s"),
-                    .atLeast(
-                        "jobs that had passed it by then", Double(jobs) * 0.99, measured: Double(min(passed, jobs)),
-                        unit: ""),
-                ],
-                figures: [
-                    ("late", .bool(true)), ("hold_s", .double(hold / .seconds(1))), ("jobs", .init(jobs)),
-                    ("passed", .init(min(passed, jobs))), ("wait_s", .double(wait)),
-                    ("started_again", .init(starts.again)), ("enqueue", outcome.answered.json),
-                ])
-        } catch {
-            await workers.giveUp()
-            throw error
+            1, invocation, arguments: invocation.slotArguments, on: connection)
+        let starts = try Starts(path: workers.marksPath, jobs: 1)
+        // Before the transaction begins: its own row of a new queue would keep all others waiting for its commit.
+        _ = try await Queue.enqueueBulk(
+            kind: "practice.nothing", args: [Array("{}".utf8)], queue: Self.queue, on: connection)
+        try await finish(on: connection)
+        let ended = try await taken(on: connection)
+        try await late.execute("select set_config('idle_in_transaction_session_timeout', '0', false)")
+        try await late.execute("begin")
+        try await late.execute(
+            "select millrace.enqueue('practice.mark', '{\"n\": 0}', queue => $1)", [.text(Self.queue)])
+        let (outcome, end) = try await offer(options)
+        try await Task.sleep(for: .nanoseconds(max(0, end - PracticeMarks.now())))
+        let passed = try await taken(on: connection) - ended
+        let began = PracticeMarks.now()
+        try await late.execute("commit")
+        guard let start = try await starts.wait(for: 0, atMost: .seconds(120)) else {
+            throw Failure("the job that committed late was not started within two minutes of its commit")
         }
+        try await finish(on: connection)
+        try await workers.stop()
+        await late.close()
+        await connection.close()
+        let wait = Double(start - began) / 1e9
+        return invocation.report(
+            "pinned",
+            [
+                .atMost(
+                    "commit → start of a job that was inserted \(Humane.duration(hold)) before", 3, measured: wait,
+                    unit: "s"),
+                .atLeast(
+                    "jobs that had passed it by then", Double(jobs) * 0.99, measured: Double(min(passed, jobs)),
+                    unit: ""),
+            ],
+            figures: [
+                ("late", .bool(true)), ("hold_s", .double(hold / .seconds(1))), ("jobs", .init(jobs)),
+                ("passed", .init(min(passed, jobs))), ("wait_s", .double(wait)),
+                ("started_again", .init(starts.again)), ("enqueue", outcome.answered.json),
+            ])
     }
 
     /// The others, evenly over all but the last second of the time.
@@ -90,17 +85,15 @@ struct LateScenario: Sendable {
     }
 
     private func finish(on connection: Connection) async throws {
-        let deadline = ContinuousClock.now + .seconds(120)
-        while try await Queue.outstanding(on: connection, kinds: ["practice.nothing", "practice.mark"]) > 0 {
-            guard ContinuousClock.now < deadline else { throw Failure("jobs are left two minutes after the last call") }
-            try await Task.sleep(for: .milliseconds(100))
+        try await Patience.wait(
+            .seconds(120), every: .milliseconds(100), else: "jobs are left two minutes after the last call"
+        ) {
+            try await Queue.outstanding(on: connection, kinds: ["practice.nothing", "practice.mark"]) == 0
         }
     }
 
     /// How many rows the claims have taken out of line, about a second ago.
     private func taken(on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query("select pg_stat_get_tuples_deleted('millrace.ready'::regclass)") {
-            row throws(PostgresError) in Int(try row.int(0))
-        }.first ?? 0
+        try await connection.int("select pg_stat_get_tuples_deleted('millrace.ready'::regclass)")
     }
 }

@@ -6,8 +6,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadLatency = Command(
-        ["load", "latency"],
+    static let loadLatency = scenario(
+        "latency",
         summary: "Measure how soon an idle worker starts a job",
         discussion: """
             Runs a worker process and enqueues jobs one at a time, each after the worker has gone to sleep. Measures \
@@ -19,17 +19,14 @@ extension Command {
             polls. Use an empty database of its own on a quiet machine.
             """,
         flags: [
-            .single(
-                "tries", "N", .integer(1...1_000_000), environment: .none, fallback: "200", help: "Jobs to enqueue."),
+            .count("tries", 1...1_000_000, 200, "Jobs to enqueue."),
             .single(
                 "hold", "DURATION", .duration(.zero ... .seconds(600)), environment: .none, fallback: "0s",
                 help: "How long the transaction stays open after the call."),
-            .single(
-                "callers", "N", .integer(1...200), environment: .none, fallback: "1",
-                help: "Transactions open at the same time."),
+            .count("callers", 1...200, 1, "Transactions open at the same time."),
             .single("pooler", "URL", environment: .none, help: "Where a transaction pooler for the database is."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.poll.flag, Setting.directURL.flag,
+            Setting.poll.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load latency", "idle pick-up"),
@@ -38,11 +35,7 @@ extension Command {
                 "millrace load latency --pooler 'host=/run/pgbouncer port=6432 dbname=bench'", "without notifications"),
         ]
     ) { invocation in
-        do {
-            return try await LatencyScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await LatencyScenario(invocation: invocation).run()
     }
 }
 
@@ -51,13 +44,13 @@ private struct LatencyScenario: Sendable {
 
     static let queue = "load.latency"
 
-    private var tries: Int { invocation.parsed.integer("tries") ?? 200 }
-    private var callers: Int { min(invocation.parsed.integer("callers") ?? 1, tries) }
+    private var tries: Int { invocation.count("tries") }
+    private var callers: Int { min(invocation.count("callers"), tries) }
     private var hold: Duration { invocation.parsed.duration("hold") ?? .zero }
     private var pooler: String? { invocation.parsed.string("pooler") }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let real = try await measure(on: connection)
         // The limit is that of single calls, committed at once.
         let byHand = hold == .zero && callers == 1 ? try await handWritten(on: connection) : nil
@@ -102,20 +95,15 @@ private struct LatencyScenario: Sendable {
         let workers = try await LoadWorkers.start(
             1, invocation, arguments: ["--poll", DurationText.spell(invocation.settings.poll)],
             environment: pooler.map { ["DATABASE_URL": $0] } ?? [:], on: connection)
-        do {
-            let starts = try Starts(path: workers.marksPath, jobs: tries + 1)
-            // The queue and the way to it are known before the first is timed.
-            try await Self.enqueue(tries, on: connection)
-            guard try await starts.wait(for: tries, atMost: .seconds(30)) != nil else {
-                throw Failure("the worker did not start a job within 30 seconds")
-            }
-            let measured = try await calls(options: options, starts: starts)
-            try await workers.stop()
-            return measured
-        } catch {
-            await workers.giveUp()
-            throw error
+        let starts = try Starts(path: workers.marksPath, jobs: tries + 1)
+        // The queue and the way to it are known before the first is timed.
+        try await Self.enqueue(tries, on: connection)
+        guard try await starts.wait(for: tries, atMost: .seconds(30)) != nil else {
+            throw Failure("the worker did not start a job within 30 seconds")
         }
+        let measured = try await calls(options: options, starts: starts)
+        try await workers.stop()
+        return measured
     }
 
     private func calls(options: ConnectionOptions, starts: Starts) async throws -> Histogram {

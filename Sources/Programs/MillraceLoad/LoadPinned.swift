@@ -6,8 +6,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadPinned = Command(
-        ["load", "pinned"],
+    static let loadPinned = scenario(
+        "pinned",
         summary: "Measure whether a transaction that is held open slows the queue",
         discussion: """
             Holds a repeatable-read transaction with a snapshot open, so that no dead row can be cleaned up, while \
@@ -18,25 +18,19 @@ extension Command {
             measures how soon that job then starts. Use a database of its own on a quiet machine.
             """,
         flags: [
-            .single(
-                "rate", "N", .integer(10...1_000_000), environment: .none, fallback: "5000", help: "Jobs a second."),
-            .single("minutes", "N", .integer(1...10_080), environment: .none, fallback: "20", help: "How long."),
-            .single(
-                "seconds", "N", .integer(1...604_800), environment: .none, help: "How long, instead of --minutes."),
-            .single(
-                "tens", "N", .integer(1...100), environment: .none, fallback: "5", help: "Jobs in each call, in tens."),
-            .single(
-                "callers", "N", .integer(1...64), environment: .none, fallback: "4", help: "How many callers enqueue."),
+            .count("rate", 10...1_000_000, 5000, "Jobs a second."),
+            .count("minutes", 1...10_080, 20, "How long."),
+            .count("seconds", 1...604_800, "How long, instead of --minutes."),
+            .count("tens", 1...100, 5, "Jobs in each call, in tens."),
+            .count("callers", 1...64, 4, "How many callers enqueue."),
             .toggle("free", environment: .none, help: "Hold no transaction open, for comparison."),
             .toggle("late", environment: .none, help: "Instead, measure a job that commits late."),
             .single(
                 "hold", "DURATION", .duration(.seconds(1) ... .seconds(86_400)), environment: .none, fallback: "5m",
                 help: "With --late: how long before it commits."),
-            .single(
-                "jobs", "N", .integer(100...100_000_000), environment: .none, fallback: "1000000",
-                help: "With --late: how many jobs pass meanwhile."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("jobs", 100...100_000_000, 1_000_000, "With --late: how many jobs pass meanwhile."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load pinned", "20 minutes at 5,000 a second"),
@@ -44,13 +38,9 @@ extension Command {
             Example("millrace load pinned --late", "a job that commits five minutes late, while a million pass"),
         ]
     ) { invocation in
-        do {
-            return invocation.parsed.isOn("late")
-                ? try await LateScenario(invocation: invocation).run()
-                : try await PinnedScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        invocation.parsed.isOn("late")
+            ? try await LateScenario(invocation: invocation).run()
+            : try await PinnedScenario(invocation: invocation).run()
     }
 }
 
@@ -68,8 +58,8 @@ private struct PinnedScenario: Sendable {
     /// From the last call to the last end that counts: the scheduled come two seconds after their call.
     static let grace = Duration.seconds(3)
 
-    private var rate: Int { invocation.parsed.integer("rate") ?? 5000 }
-    private var tens: Int { invocation.parsed.integer("tens") ?? 5 }
+    private var rate: Int { invocation.count("rate") }
+    private var tens: Int { invocation.count("tens") }
     private var perCall: Int { tens * MixedJobs.perTen }
     private var endsPerCall: Int { tens * MixedJobs.endsPerTen }
     private var isPinned: Bool { !invocation.parsed.isOn("free") }
@@ -81,55 +71,50 @@ private struct PinnedScenario: Sendable {
         _ = try await Queue.setLimit(
             of: .key("\(MixedJobs.limitKey).*"), to: Limit(concurrency: 1000), on: connection)
         let workers = try await LoadWorkers.start(
-            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"],
+            1, invocation, arguments: invocation.slotArguments,
             environment: walks.environment(invocation.environment), on: connection)
-        do {
-            let pin = isPinned ? try await Pin(options) : nil
-            let since = try await connection.query("select millrace.now()::text") { row throws(PostgresError) in
-                try row.string(0)
-            }.first
-            let calls = max(1, rate * Int(invocation.span / .seconds(1)) / perCall)
-            let starts = try Starts(path: workers.marksPath, jobs: calls * perCall)
-            let clock = try await DatabaseClock(on: connection)
-            let pacer = try await Pacer.open(options, callers: invocation.parsed.integer("callers") ?? 4)
-            let meter = try await ServerMeter(on: connection)
-            let before = try await meter.read()
-            let cadence = Cadence(
-                began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate) / Double(perCall), calls: calls)
-            async let offered = pacer.run(cadence) { call, connection in
-                let jobs = MixedJobs.json(
-                    tens: call * tens..<(call + 1) * tens, microseconds: clock.microseconds(cadence.due(call)))
-                try await connection.execute("select count(*) from millrace.enqueue_many($1)", [.json(jobs)])
-            }
-            let samples = try await watch(cadence, starts: starts, walks: walks, on: connection)
-            let outcome = try await offered
-            // Jobs that are not done by then did not keep up with the rate.
-            let left = Duration.nanoseconds(max(0, cadence.end - PracticeMarks.now())) + Self.grace
-            try await starts.wait(forCount: calls * (endsPerCall - tens), atMost: left)
-            let intime = starts.count
-            try await pin?.release()
-            let retried = try await succeeded("practice.fail", since: since ?? "now", on: connection)
-            let costs = Costs(
-                jobs: calls * endsPerCall, seconds: invocation.span / .seconds(1),
-                server: try await meter.read() - before, workers: workers.usage())
-            try await workers.stop()
-            await connection.close()
-            return report(
-                starts, intime: intime + retried, cadence: cadence, samples: samples, outcome: outcome, costs: costs)
-        } catch {
-            await workers.giveUp()
-            throw error
+        let pin = isPinned ? try await Pin(options) : nil
+        let since = try await connection.query("select millrace.now()::text") { row throws(PostgresError) in
+            try row.string(0)
+        }.first
+        let calls = max(1, rate * Int(invocation.span / .seconds(1)) / perCall)
+        let starts = try Starts(path: workers.marksPath, jobs: calls * perCall)
+        let clock = try await DatabaseClock(on: connection)
+        let pacer = try await Pacer.open(options, callers: invocation.count("callers"))
+        let meter = try await ServerMeter(on: connection)
+        let before = try await meter.read()
+        let cadence = Cadence(
+            began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate) / Double(perCall), calls: calls)
+        async let offered = pacer.run(cadence) { call, connection in
+            let jobs = MixedJobs.json(
+                tens: call * tens..<(call + 1) * tens, microseconds: clock.microseconds(cadence.due(call)))
+            try await connection.execute("select count(*) from millrace.enqueue_many($1)", [.json(jobs)])
         }
+        let samples = try await watch(cadence, starts: starts, walks: walks, on: connection)
+        let outcome = try await offered
+        // Jobs that are not done by then did not keep up with the rate.
+        let left = Duration.nanoseconds(max(0, cadence.end - PracticeMarks.now())) + Self.grace
+        try await starts.wait(forCount: calls * (endsPerCall - tens), atMost: left)
+        let intime = starts.count
+        try await pin?.release()
+        let retried = try await succeeded("practice.fail", since: since ?? "now", on: connection)
+        let costs = Costs(
+            jobs: calls * endsPerCall, seconds: invocation.span / .seconds(1),
+            server: try await meter.read() - before, workers: workers.usage())
+        try await workers.stop()
+        await connection.close()
+        return report(
+            starts, intime: intime + retried, cadence: cadence, samples: samples, outcome: outcome, costs: costs)
     }
 
     private func succeeded(_ kind: String, since: String, on connection: Connection) async throws(PostgresError) -> Int
     {
-        try await connection.query(
+        try await connection.int(
             """
             select count(*) from millrace.history h join millrace.kind k on k.id = h.kind
              where h.started >= $1::text::timestamptz and k.name = $2 and h.outcome = 1
             """, [.text(since), .text(kind)], deadline: .seconds(300)
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        )
     }
 
     private func watch(

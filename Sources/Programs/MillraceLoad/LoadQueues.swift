@@ -2,8 +2,8 @@ import CommandKit
 import Postgres
 
 extension Command {
-    static let loadQueues = Command(
-        ["load", "queues"],
+    static let loadQueues = scenario(
+        "queues",
         summary: "Measure the drain of a thousand queues beside that of one",
         discussion: """
             Drains a thousand queues of a thousand jobs each with one worker process, then one queue with as many \
@@ -11,20 +11,19 @@ extension Command {
             database of its own: its queues stay.
             """,
         flags: [
-            .single(
-                "queues", "N", .integer(2...20_000), environment: .none, fallback: "1000", help: "How many queues."),
-            .single("each", "N", .integer(1...100_000), environment: .none, fallback: "1000", help: "Jobs in each."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("queues", 2...20_000, 1000, "How many queues."),
+            .count("each", 1...100_000, 1000, "Jobs in each."),
+            .count("rounds", 1...25, 1, "How many rounds."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load queues", "a thousand and one"),
             Example("millrace load queues --queues 100 --each 100", "a first impression"),
         ]
     ) { invocation in
-        let count = invocation.parsed.integer("queues") ?? 1000
-        let each = invocation.parsed.integer("each") ?? 1000
+        let count = invocation.count("queues")
+        let each = invocation.count("each")
         return try await SpreadScenario(
             invocation: invocation, name: "queues", jobs: count * each,
             what: "\(Humane.count(count)) queues: time to drain, share of that of one queue", bar: .time(1.25),
@@ -36,8 +35,8 @@ extension Command {
         }.run()
     }
 
-    static let loadMixed = Command(
-        ["load", "mixed"],
+    static let loadMixed = scenario(
+        "mixed",
         summary: "Measure the drain of tenants, priorities and queues mixed beside a plain one",
         discussion: """
             Drains jobs of 32 tenants in 9 priorities and 20 queues, enqueued in no order, with one worker process, then as many \
@@ -45,27 +44,23 @@ extension Command {
             of its own: its queues stay.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(1...100_000_000), environment: .none, fallback: "500000",
-                help: "Jobs to drain each time."),
-            .single("tenants", "N", .integer(1...1000), environment: .none, fallback: "32", help: "How many tenants."),
-            .single(
-                "priorities", "N", .integer(1...10), environment: .none, fallback: "9", help: "How many priorities."),
-            .single("queues", "N", .integer(1...1000), environment: .none, fallback: "20", help: "How many queues."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("jobs", 1...100_000_000, 500_000, "Jobs to drain each time."),
+            .count("tenants", 1...1000, 32, "How many tenants."),
+            .count("priorities", 1...10, 9, "How many priorities."),
+            .count("queues", 1...1000, 20, "How many queues."),
+            .count("rounds", 1...25, 1, "How many rounds."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load mixed", "32 tenants, 9 priorities, 20 queues"),
             Example("millrace load mixed --tenants 1 --priorities 1", "what 20 queues alone cost"),
         ]
     ) { invocation in
-        let parsed = invocation.parsed
-        let jobs = parsed.integer("jobs") ?? 500_000
-        let tenants = parsed.integer("tenants") ?? 32
-        let priorities = parsed.integer("priorities") ?? 9
-        let queues = parsed.integer("queues") ?? 20
+        let jobs = invocation.count("jobs")
+        let tenants = invocation.count("tenants")
+        let priorities = invocation.count("priorities")
+        let queues = invocation.count("queues")
         return try await SpreadScenario(
             invocation: invocation, name: "mixed", jobs: jobs,
             what:
@@ -127,27 +122,40 @@ private struct SpreadScenario: Sendable {
     }
 
     private func measure() async throws -> ExitCode {
-        let rounds = invocation.parsed.integer("rounds") ?? 1
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let draining = Draining(invocation: invocation, connection: connection, jobs: jobs)
         let plain = "load.\(name).plain"
-        var costs: [[Costs]] = [[], [], []]
-        for round in 1...rounds {
-            // Each way goes first in turn, because what one leaves to be vacuumed slows the next.
-            for way in (0..<3).map({ ($0 + round) % 3 }) {
-                let label = "round \(round) of \(rounds), \(["by hand", "spread", "plain"][way]):"
-                var filling = Filling(invocation, on: connection, label: "\(label) enqueued", total: jobs)
-                if way == 1 {
-                    try await spread(&filling)
-                } else {
-                    try await filling.add("practice.nothing", count: jobs, queue: plain)
-                }
-                costs[way].append(
-                    way == 0
-                        ? try await draining.drainByHand(queue: plain) : try await draining.drain(label: label))
-                invocation.console.note("\(label) \(costs[way].last?.summary ?? "")")
-            }
+        func filling(_ label: String) -> Filling {
+            Filling(invocation, on: connection, label: "\(label) enqueued", total: jobs)
         }
+        func fill(_ label: String) async throws {
+            var filling = filling(label)
+            try await filling.add("practice.nothing", count: jobs, queue: plain)
+        }
+        let costs = try await WaysInTurn(invocation).take([
+            (
+                "by hand",
+                {
+                    try await fill($0)
+                    return try await draining.drainByHand(queue: plain)
+                }
+            ),
+            (
+                "spread",
+                {
+                    var filling = filling($0)
+                    try await spread(&filling)
+                    return try await draining.drain(label: $0)
+                }
+            ),
+            (
+                "plain",
+                {
+                    try await fill($0)
+                    return try await draining.drain(label: $0)
+                }
+            ),
+        ])
         await connection.close()
         let share = median(zip(costs[1], costs[2]).map { $0.perSecond / $1.perSecond })
         let promise: Bar =
@@ -157,7 +165,7 @@ private struct SpreadScenario: Sendable {
             }
         return invocation.report(
             name, [promise],
-            figures: [("jobs", .init(jobs)), ("rounds", .init(rounds))] + figures + [
+            figures: [("jobs", .init(jobs)), ("rounds", .init(costs[0].count))] + figures + [
                 ("spread", .array(costs[1].map(\.json))), ("plain", .array(costs[2].map(\.json))),
                 ("by_hand", .array(costs[0].map(\.json))),
             ])

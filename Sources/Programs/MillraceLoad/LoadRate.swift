@@ -7,8 +7,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadRate = Command(
-        ["load", "rate"],
+    static let loadRate = scenario(
+        "rate",
         summary: "Check that a rate limit holds in every window, and is used",
         discussion: """
             Limits a queue, and a key in another queue, to a rate with a burst. Enqueues more than enough jobs and \
@@ -16,23 +16,15 @@ extension Command {
             window that begins and ends with a start. Use a database of its own.
             """,
         flags: [
-            .single("rate", "N", .integer(1...10_000), environment: .none, fallback: "10", help: "Starts in a second."),
-            .single(
-                "burst", "N", .integer(1...10_000), environment: .none, fallback: "20",
-                help: "How many jobs may start at once after a rest."),
-            .single("seconds", "N", .integer(1...3600), environment: .none, fallback: "60", help: "How long."),
-            .single(
-                "workers", "N", .integer(1...32), environment: .none, fallback: "4", help: "Workers at the same time."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("rate", 1...10_000, 10, "Starts in a second."),
+            .count("burst", 1...10_000, 20, "How many jobs may start at once after a rest."),
+            .count("seconds", 1...3600, 60, "How long."),
+            .count("workers", 1...32, 4, "Workers at the same time."),
             Setting.directURL.flag,
         ],
         examples: [Example("millrace load rate", "10 a second, burst 20, a minute, 4 workers")]
     ) { invocation in
-        do {
-            return try await RateScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await RateScenario(invocation: invocation).run()
     }
 }
 
@@ -40,11 +32,10 @@ private struct RateScenario: Sendable {
     let invocation: Invocation
 
     func run() async throws -> ExitCode {
-        let parsed = invocation.parsed
-        let rate = parsed.integer("rate") ?? 10
-        let burst = parsed.integer("burst") ?? 20
-        let seconds = parsed.integer("seconds") ?? 60
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let rate = invocation.count("rate")
+        let burst = invocation.count("burst")
+        let seconds = invocation.count("seconds")
+        let connection = try await invocation.connect()
         let limit = Limit(rate: Limit.Rate(rate, burst: burst))
         _ = try await Queue.setLimit(of: .queue("load.rate"), to: limit, on: connection)
         _ = try await Queue.setLimit(of: .key("load.rate"), to: limit, on: connection)
@@ -53,7 +44,7 @@ private struct RateScenario: Sendable {
         _ = try await Queue.enqueueBulk(kind: "practice.nothing", args: args, queue: "load.rate", on: connection)
         _ = try await Queue.enqueueBulk(
             kind: "practice.nothing", args: args, queue: "load.rate.keyed", limitKey: "load.rate", on: connection)
-        try await work(workers: parsed.integer("workers") ?? 4, seconds: seconds)
+        try await work(workers: invocation.count("workers"), seconds: seconds)
         let allowed = Double(burst + rate * seconds)
         var bars: [Bar] = []
         var figures: [(String, JSONValue)] = [("allowed", .double(allowed))]

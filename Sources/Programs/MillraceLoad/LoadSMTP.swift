@@ -6,8 +6,8 @@ import Threads
 import Transfers
 
 extension Command {
-    static let loadSMTP = Command(
-        ["load", "smtp"],
+    static let loadSMTP = scenario(
+        "smtp",
         summary: "Measure the mail room's way to an SMTP server",
         discussion: """
             Sends messages to an SMTP server on this machine, over a given number of connections, through the \
@@ -26,7 +26,8 @@ extension Command {
             Example(
                 "millrace load smtp --sessions 100 --messages 100 --attachment 26214400",
                 "A hundred attachments of 25 MiB at once"),
-        ], settings: .unused
+        ],
+        settings: .unused
     ) { invocation in
         let load = ProviderLoad(invocation)
         var configuration = MailTransport.Configuration(
@@ -68,8 +69,8 @@ extension Command {
 }
 
 extension Command {
-    static let loadResend = Command(
-        ["load", "resend"],
+    static let loadResend = scenario(
+        "resend",
         summary: "Measure the mail room's way to Resend, against a fake of it",
         discussion: """
             Like load smtp, but through the adapter for Resend, one message in each request. Never give it the \

@@ -4,8 +4,8 @@ import Postgres
 import Queues
 
 extension Command {
-    static let loadSamples = Command(
-        ["load", "samples"],
+    static let loadSamples = scenario(
+        "samples",
         summary: "Measure what samples of the fleet take: bytes for 14 days, and time of a drain",
         discussion: """
             Writes the samples of 50 queues that have jobs at all times, as fast as it can, and packs them: queue k ends 50/k runs a \
@@ -14,28 +14,19 @@ extension Command {
             often as they are, and a tenth of what that costs is their cost.
             """,
         flags: [
-            .single(
-                "queues", "N", .integer(1...2000), environment: .none, fallback: "50", help: "Queues that have jobs."),
-            .single(
-                "hours", "N", .integer(30...300), environment: .none, fallback: "30",
-                help: "Hours of samples to write; 30 fill one chunk of every step."),
-            .single(
-                "jobs", "N", .integer(1...100_000_000), environment: .none, fallback: "500000",
-                help: "Jobs to drain in each turn."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "Turns of each way."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("queues", 1...2000, 50, "Queues that have jobs."),
+            .count("hours", 1...300, 30, "Hours of samples to write; 30 fill one chunk of every step."),
+            .count("jobs", 1...100_000_000, 500_000, "Jobs to drain in each turn."),
+            .count("rounds", 1...25, 5, "Turns of each way."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [Example("millrace load samples", "both, in about five minutes")]
     ) { invocation in
-        do {
-            let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-            let code = try await SamplesScenario(invocation: invocation, connection: connection).run()
-            await connection.close()
-            return code
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        let connection = try await invocation.connect()
+        let code = try await SamplesScenario(invocation: invocation, connection: connection).run()
+        await connection.close()
+        return code
     }
 }
 
@@ -48,7 +39,7 @@ private struct SamplesScenario: Sendable {
     private static let haste = 10.0
 
     func run() async throws -> ExitCode {
-        let queues = invocation.parsed.integer("queues") ?? 50
+        let queues = invocation.count("queues")
         let space = try await measureSpace(queues: queues)
         try await connection.execute(Self.afresh)
         let time = try await measureTime(queues: queues)
@@ -89,7 +80,7 @@ private struct SamplesScenario: Sendable {
     }
 
     private func measureSpace(queues: Int) async throws -> [Step] {
-        let hours = invocation.parsed.integer("hours") ?? 30
+        let hours = invocation.count("hours")
         let live = invocation.console.live()
         try await connection.execute(Self.maker)
         for hour in 0..<hours {
@@ -200,41 +191,36 @@ private struct SamplesScenario: Sendable {
                 on: connection, deadline: .seconds(60))
         }
         let draining = Draining(
-            invocation: invocation, connection: connection, jobs: invocation.parsed.integer("jobs") ?? 500_000)
+            invocation: invocation, connection: connection, jobs: invocation.count("jobs"))
         let workers = try await LoadWorkers.start(
-            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
+            1, invocation, arguments: invocation.slotArguments, on: connection)
         var time = Time()
-        do {
-            for round in 1...(invocation.parsed.integer("rounds") ?? 5) {
-                // Each way goes first in turn, because what one leaves to be vacuumed slows the next.
-                for isWith in round.isMultiple(of: 2) ? [false, true] : [true, false] {
-                    let label = "round \(round), \(isWith ? "with" : "without") samples:"
-                    try await connection.execute(isWith ? Self.on : Self.off)
-                    let taking = isWith ? Task { try await takeOften() } : nil
-                    let costs: Costs
-                    do {
-                        costs = try await draining.turn(of: Self.queue, by: workers, label: label)
-                    } catch {
-                        taking?.cancel()
-                        throw error
-                    }
+        for round in 1...(invocation.count("rounds")) {
+            // Each way goes first in turn, because what one leaves to be vacuumed slows the next.
+            for isWith in round.isMultiple(of: 2) ? [false, true] : [true, false] {
+                let label = "round \(round), \(isWith ? "with" : "without") samples:"
+                try await connection.execute(isWith ? Self.on : Self.off)
+                let taking = isWith ? Task { try await takeOften() } : nil
+                let costs: Costs
+                do {
+                    costs = try await draining.turn(of: Self.queue, by: workers, label: label)
+                } catch {
                     taking?.cancel()
-                    time.takes += (try await taking?.value) ?? []
-                    if isWith { time.with.append(costs) } else { time.without.append(costs) }
-                    invocation.console.note("\(label) \(costs.summary)")
+                    throw error
                 }
+                taking?.cancel()
+                time.takes += (try await taking?.value) ?? []
+                if isWith { time.with.append(costs) } else { time.without.append(costs) }
+                invocation.console.note("\(label) \(costs.summary)")
             }
-            try await workers.stop()
-        } catch {
-            await workers.giveUp()
-            throw error
         }
+        try await workers.stop()
         return time
     }
 
     /// Takes samples ten times as often as they are due, until cancelled; how long each took, in milliseconds.
     private func takeOften() async throws -> [Double] {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load-samples")
+        let connection = try await invocation.connect("load-samples")
         var times: [Double] = []
         while !Task.isCancelled {
             do {

@@ -5,8 +5,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadScheduled = Command(
-        ["load", "scheduled"],
+    static let loadScheduled = scenario(
+        "scheduled",
         summary: "Measure how punctually scheduled jobs start",
         discussion: """
             Enqueues jobs that come due evenly over a while, runs a worker process, and measures from each job's due \
@@ -14,14 +14,10 @@ extension Command {
             database of its own on a quiet machine.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(1...10_000_000), environment: .none, fallback: "100000",
-                help: "Jobs that come due."),
-            .single(
-                "seconds", "N", .integer(1...86_400), environment: .none, fallback: "60",
-                help: "Over how long they come due."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("jobs", 1...10_000_000, 100_000, "Jobs that come due."),
+            .count("seconds", 1...86_400, 60, "Over how long they come due."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load scheduled", "100,000 jobs due over a minute"),
@@ -29,58 +25,49 @@ extension Command {
                 "millrace load scheduled --jobs 1000 --seconds 100", "ten a second: the worker sleeps between them"),
         ]
     ) { invocation in
-        do {
-            return try await ScheduledScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await ScheduledScenario(invocation: invocation).run()
     }
 }
 
 private struct ScheduledScenario: Sendable {
     let invocation: Invocation
 
-    private var jobs: Int { invocation.parsed.integer("jobs") ?? 100_000 }
-    private var seconds: Int { invocation.parsed.integer("seconds") ?? 60 }
+    private var jobs: Int { invocation.count("jobs") }
+    private var seconds: Int { invocation.count("seconds") }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let workers = try await LoadWorkers.start(
-            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
-        do {
-            let starts = try Starts(path: workers.marksPath, jobs: jobs)
-            let clock = try await DatabaseClock(on: connection)
-            // Time to enqueue them all before the first is due.
-            let first = clock.microseconds(PracticeMarks.now()) + 2_000_000 + Int64(jobs) * 250
-            let cadence = Cadence(
-                began: clock.monotonic(first), perSecond: Double(jobs) / Double(seconds), calls: jobs)
-            try await enqueue(first: first, on: connection)
-            let spare = cadence.began - PracticeMarks.now()
-            guard spare > 0 else {
-                throw Failure(
-                    "enqueuing took \(Humane.duration(.nanoseconds(-spare))) longer than expected, and the first jobs were due before",
-                    hint: "use fewer --jobs, or a quieter machine")
-            }
-            let meter = try await ServerMeter(on: connection)
-            let before = try await meter.read()
-            let used = workers.usage().processor
-            try await follow(starts, cadence: cadence)
-            guard starts.count == jobs else {
-                throw Failure(
-                    "only \(starts.count) of \(jobs) jobs were started within a minute of the last one's time")
-            }
-            let later = try await DatabaseClock(on: connection)
-            var usage = workers.usage()
-            usage.processor -= used
-            let costs = Costs(
-                jobs: jobs, seconds: Double(seconds), server: try await meter.read() - before, workers: usage)
-            try await workers.stop()
-            await connection.close()
-            return report(starts, cadence: cadence, clock: clock, later: later, costs: costs)
-        } catch {
-            await workers.giveUp()
-            throw error
+            1, invocation, arguments: invocation.slotArguments, on: connection)
+        let starts = try Starts(path: workers.marksPath, jobs: jobs)
+        let clock = try await DatabaseClock(on: connection)
+        // Time to enqueue them all before the first is due.
+        let first = clock.microseconds(PracticeMarks.now()) + 2_000_000 + Int64(jobs) * 250
+        let cadence = Cadence(
+            began: clock.monotonic(first), perSecond: Double(jobs) / Double(seconds), calls: jobs)
+        try await enqueue(first: first, on: connection)
+        let spare = cadence.began - PracticeMarks.now()
+        guard spare > 0 else {
+            throw Failure(
+                "enqueuing took \(Humane.duration(.nanoseconds(-spare))) longer than expected, and the first jobs were due before",
+                hint: "use fewer --jobs, or a quieter machine")
         }
+        let meter = try await ServerMeter(on: connection)
+        let before = try await meter.read()
+        let used = workers.usage().processor
+        try await follow(starts, cadence: cadence)
+        guard starts.count == jobs else {
+            throw Failure(
+                "only \(starts.count) of \(jobs) jobs were started within a minute of the last one's time")
+        }
+        let later = try await DatabaseClock(on: connection)
+        var usage = workers.usage()
+        usage.processor -= used
+        let costs = Costs(
+            jobs: jobs, seconds: Double(seconds), server: try await meter.read() - before, workers: usage)
+        try await workers.stop()
+        await connection.close()
+        return report(starts, cadence: cadence, clock: clock, later: later, costs: costs)
     }
 
     private func enqueue(first: Int64, on connection: Connection) async throws {

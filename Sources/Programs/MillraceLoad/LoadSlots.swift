@@ -2,8 +2,8 @@ import CommandKit
 import Postgres
 
 extension Command {
-    static let loadSlots = Command(
-        ["load", "slots"],
+    static let loadSlots = scenario(
+        "slots",
         summary: "Measure how busy a worker keeps its slots",
         discussion: """
             Runs one worker process with many slots on jobs that sleep for 50 ms. Takes from history how long the \
@@ -11,24 +11,17 @@ extension Command {
             it shows how fast hand-written statements claim and end as many jobs. Use a database of its own.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(1...10_000_000), environment: .none, fallback: "300000", help: "How many jobs."),
+            .count("jobs", 1...10_000_000, 300_000, "How many jobs."),
             .single(
                 "sleep", "MS", .integer(1...60_000), environment: .none, fallback: "50",
                 help: "How long each job takes."),
-            .single(
-                "slots", "N", .integer(1...10_000), environment: .none, fallback: "1000", help: "Slots of the worker."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "1", help: "How many rounds."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("slots", 1...10_000, 1000, "Slots of the worker."),
+            .count("rounds", 1...25, 1, "How many rounds."),
             Setting.directURL.flag,
         ],
         examples: [Example("millrace load slots", "1,000 slots, 50 ms")]
     ) { invocation in
-        do {
-            return try await SlotsScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await SlotsScenario(invocation: invocation).run()
     }
 }
 
@@ -39,12 +32,11 @@ private struct SlotsScenario: Sendable {
     static let kind = "practice.sleep"
 
     func run() async throws -> ExitCode {
-        let parsed = invocation.parsed
-        let jobs = parsed.integer("jobs") ?? 300_000
-        let slots = parsed.integer("slots") ?? 1000
-        let sleep = parsed.integer("sleep") ?? 50
-        let rounds = parsed.integer("rounds") ?? 1
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let jobs = invocation.count("jobs")
+        let slots = invocation.count("slots")
+        let sleep = invocation.parsed.integer("sleep") ?? 50
+        let rounds = invocation.count("rounds")
+        let connection = try await invocation.connect()
         let draining = Draining(invocation: invocation, connection: connection, jobs: jobs, kind: Self.kind)
         var shares: [Double] = []
         var byWorker: [Costs] = []
@@ -82,11 +74,11 @@ private struct SlotsScenario: Sendable {
 
     /// Seconds that handlers of this kind have run, in all of history. What was ended by hand counts as nothing.
     private func runTime(on connection: Connection) async throws(PostgresError) -> Double {
-        try await connection.query(
+        try await connection.double(
             """
             select coalesce(sum(h.ms), 0)::float8 / 1000
               from millrace.history h join millrace.kind k on k.id = h.kind where k.name = $1
             """, [.text(Self.kind)], deadline: .seconds(120)
-        ) { row throws(PostgresError) in try row.double(0) }.first ?? 0
+        )
     }
 }

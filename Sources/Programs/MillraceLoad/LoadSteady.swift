@@ -5,8 +5,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadSteady = Command(
-        ["load", "steady"],
+    static let loadSteady = scenario(
+        "steady",
         summary: "Measure latencies and sizes while jobs come at a steady rate",
         discussion: """
             Enqueues jobs at a steady rate from several callers, one call and one transaction each. Each call has an \
@@ -17,33 +17,27 @@ extension Command {
             database of its own on a quiet machine.
             """,
         flags: [
-            .single("rate", "N", .integer(1...100_000), environment: .none, fallback: "2000", help: "Jobs a second."),
-            .single("minutes", "N", .integer(1...10_080), environment: .none, fallback: "10", help: "How long."),
-            .single(
-                "seconds", "N", .integer(1...604_800), environment: .none, help: "How long, instead of --minutes."),
-            .single(
-                "callers", "N", .integer(1...64), environment: .none, fallback: "8", help: "How many callers enqueue."),
-            .single("workers", "N", .integer(1...32), environment: .none, fallback: "1", help: "Worker processes."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("rate", 1...100_000, 2000, "Jobs a second."),
+            .count("minutes", 1...10_080, 10, "How long."),
+            .count("seconds", 1...604_800, "How long, instead of --minutes."),
+            .count("callers", 1...64, 8, "How many callers enqueue."),
+            .count("workers", 1...32, 1, "Worker processes."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load steady", "2,000 a second for ten minutes"),
             Example("millrace load steady --rate 500 --seconds 30", "a short look"),
         ]
     ) { invocation in
-        do {
-            return try await SteadyScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await SteadyScenario(invocation: invocation).run()
     }
 }
 
 extension Invocation {
     /// `--seconds`, or else `--minutes`.
     var span: Duration {
-        parsed.integer("seconds").map { .seconds($0) } ?? .seconds(60 * (parsed.integer("minutes") ?? 10))
+        parsed.integer("seconds").map { .seconds($0) } ?? .seconds(60 * (count("minutes")))
     }
 }
 
@@ -53,45 +47,40 @@ private struct SteadyScenario: Sendable {
     /// Bare commits a second, the limit.
     private static let commits = 50.0
 
-    private var rate: Int { invocation.parsed.integer("rate") ?? 2000 }
+    private var rate: Int { invocation.count("rate") }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let workers = try await LoadWorkers.start(
-            invocation.parsed.integer("workers") ?? 1, invocation,
-            arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
-        do {
-            let jobs = rate * Int(invocation.span / .seconds(1))
-            let starts = try Starts(path: workers.marksPath, jobs: jobs)
-            let pacer = try await Pacer.open(
-                try invocation.connectionOptions(), callers: invocation.parsed.integer("callers") ?? 8)
-            let meter = try await ServerMeter(on: connection)
-            let before = try await meter.read()
-            let cadence = Cadence(began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate), calls: jobs)
-            async let offered = pacer.run(cadence) { number, connection in
-                try await connection.execute(
-                    "select millrace.enqueue('practice.mark', $1, queue => 'load.steady')",
-                    [.json("{\"n\": \(number)}")])
-            }
-            async let bare = commit(from: cadence.began)
-            let growth = try await watch(cadence, starts: starts, on: connection)
-            let outcome = try await offered
-            let commits = try await bare
-            try await starts.wait(forCount: jobs, atMost: .seconds(30))
-            guard starts.count == jobs else {
-                throw Failure("only \(starts.count) of \(jobs) jobs were started within half a minute of the last call")
-            }
-            let costs = Costs(
-                jobs: jobs, seconds: invocation.span / .seconds(1), server: try await meter.read() - before,
-                workers: workers.usage())
-            try await workers.stop()
-            await connection.close()
-            return report(
-                starts, cadence: cadence, growth: growth, outcome: outcome, commits: commits.answered, costs: costs)
-        } catch {
-            await workers.giveUp()
-            throw error
+            invocation.count("workers"), invocation,
+            arguments: invocation.slotArguments, on: connection)
+        let jobs = rate * Int(invocation.span / .seconds(1))
+        let starts = try Starts(path: workers.marksPath, jobs: jobs)
+        let pacer = try await Pacer.open(
+            try invocation.connectionOptions(), callers: invocation.count("callers"))
+        let meter = try await ServerMeter(on: connection)
+        let before = try await meter.read()
+        let cadence = Cadence(began: PracticeMarks.now() + 500_000_000, perSecond: Double(rate), calls: jobs)
+        async let offered = pacer.run(cadence) { number, connection in
+            try await connection.execute(
+                "select millrace.enqueue('practice.mark', $1, queue => 'load.steady')",
+                [.json("{\"n\": \(number)}")])
         }
+        async let bare = commit(from: cadence.began)
+        let growth = try await watch(cadence, starts: starts, on: connection)
+        let outcome = try await offered
+        let commits = try await bare
+        try await starts.wait(forCount: jobs, atMost: .seconds(30))
+        guard starts.count == jobs else {
+            throw Failure("only \(starts.count) of \(jobs) jobs were started within half a minute of the last call")
+        }
+        let costs = Costs(
+            jobs: jobs, seconds: invocation.span / .seconds(1), server: try await meter.read() - before,
+            workers: workers.usage())
+        try await workers.stop()
+        await connection.close()
+        return report(
+            starts, cadence: cadence, growth: growth, outcome: outcome, commits: commits.answered, costs: costs)
     }
 
     /// The time that the log and its disk take for an almost empty commit.

@@ -3,8 +3,8 @@ import FoundationEssentials
 import Templates
 
 extension Command {
-    static let loadTemplates = Command(
-        ["load", "templates"],
+    static let loadTemplates = scenario(
+        "templates",
         summary: "Measure how often a template is rendered a second",
         discussion: """
             A template of 20 KB with 50 variables, on one core, compiled once: as plain Mustache, and as a mail's HTML with escaping by \
@@ -12,14 +12,13 @@ extension Command {
             measures three Python libraries beside.
             """,
         flags: [
-            .single(
-                "seconds", "N", .integer(1...60), environment: .none, fallback: "3", help: "How long each is measured."),
+            .count("seconds", 1...60, 3, "How long each is measured."),
             .single(
                 "write", "DIR", .path, environment: .none,
                 help: "Only write template.mustache, data.json and expected.html to this folder."),
-            .toggle("strict", environment: .none, help: "Exit 1 when the bar is missed."),
         ],
-        examples: [Example("millrace load templates", "renders a second")], settings: .unused
+        examples: [Example("millrace load templates", "renders a second")],
+        settings: .unused
     ) { invocation in
         let source = RenderLoad.source()
         let data = RenderLoad.data()
@@ -34,7 +33,7 @@ extension Command {
             invocation.console.show(["written": .string(directory)]) { invocation.console.print(directory) }
             return .done
         }
-        let seconds = invocation.parsed.integer("seconds") ?? 3
+        let seconds = invocation.count("seconds")
         let plainRate = try RenderLoad.rate(plain, value, seconds: seconds)
         let mailRate = try RenderLoad.rate(mail, value, seconds: seconds)
         let size = "\(Humane.bytes(source.count)), 50 variables"

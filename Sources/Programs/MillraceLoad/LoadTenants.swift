@@ -8,8 +8,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadTenants = Command(
-        ["load", "tenants"],
+    static let loadTenants = scenario(
+        "tenants",
         summary: "Measure how soon a tenant's job starts beside another tenant with a million waiting",
         discussion: """
             Enqueues jobs of 5 ms for one tenant, many more than can be done, runs a worker of this process, and enqueues jobs for \
@@ -21,35 +21,29 @@ extension Command {
             .single(
                 "part", "NAME", .choice(["large", "newcomers"]), environment: .none,
                 help: "Only this part."),
-            .single(
-                "waiting", "N", .integer(1000...50_000_000), environment: .none, fallback: "1000000",
-                help: "Jobs of the large tenant."),
-            .single(
-                "tries", "N", .integer(1...100_000), environment: .none, fallback: "100",
-                help: "Jobs of the small tenant."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("waiting", 1000...50_000_000, 1_000_000, "Jobs of the large tenant."),
+            .count("tries", 1...100_000, 100, "Jobs of the small tenant."),
+            .count("others", 2...1000, 22, "With newcomers: tenants that are there before them."),
+            .count("each", 4...10_000, 24, "With newcomers: jobs of each of these."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [Example("millrace load tenants", "a million against one")]
     ) { invocation in
-        do {
-            let part = invocation.parsed.string("part")
-            var bars: [Bar] = []
-            var figures: [(String, JSONValue)] = []
-            if part != "newcomers" {
-                let (more, numbers) = try await TenantsScenario(invocation: invocation).measured()
-                bars += more
-                figures += numbers
-            }
-            if part != "large" {
-                let (more, numbers) = try await NewcomersScenario(invocation: invocation).measured()
-                bars += more
-                figures += numbers
-            }
-            return invocation.report("tenants", bars, figures: figures)
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
+        let part = invocation.parsed.string("part")
+        var bars: [Bar] = []
+        var figures: [(String, JSONValue)] = []
+        if part != "newcomers" {
+            let (more, numbers) = try await TenantsScenario(invocation: invocation).measured()
+            bars += more
+            figures += numbers
         }
+        if part != "large" {
+            let (more, numbers) = try await NewcomersScenario(invocation: invocation).measured()
+            bars += more
+            figures += numbers
+        }
+        return invocation.report("tenants", bars, figures: figures)
     }
 }
 
@@ -64,9 +58,9 @@ private struct TenantsScenario: Sendable {
     }
 
     func measured() async throws -> (bars: [Bar], figures: [(String, JSONValue)]) {
-        let waiting = invocation.parsed.integer("waiting") ?? 1_000_000
-        let tries = invocation.parsed.integer("tries") ?? 100
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let waiting = invocation.count("waiting")
+        let tries = invocation.count("tries")
+        let connection = try await invocation.connect()
         let live = invocation.console.live()
         var left = waiting
         while left > 0 {

@@ -7,8 +7,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadUndo = Command(
-        ["load", "undo"],
+    static let loadUndo = scenario(
+        "undo",
         summary: "Cancel many jobs by a filter, undo it while workers run, and judge each job",
         discussion: """
             Enqueues jobs of all sorts (waiting, scheduled, retried, with keys, limits and flows), and reads with plain \
@@ -18,18 +18,12 @@ extension Command {
             audit has both actions.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(100...10_000_000), environment: .none, fallback: "100000", help: "How many jobs."),
-            .single("workers", "N", .integer(1...20), environment: .none, fallback: "2", help: "How many workers."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("jobs", 100...10_000_000, 100_000, "How many jobs."),
+            .count("workers", 1...20, 2, "How many workers."),
         ],
         examples: [Example("millrace load undo --strict", "100,000 jobs, cancelled and undone")]
     ) { invocation in
-        do {
-            return try await UndoScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await UndoScenario(invocation: invocation).run()
     }
 }
 
@@ -39,12 +33,12 @@ private struct UndoScenario: Sendable {
     static let kind = "load.undo"
 
     func run() async throws -> ExitCode {
-        let jobs = invocation.parsed.integer("jobs") ?? 100_000
+        let jobs = invocation.count("jobs")
         let options = try invocation.connectionOptions()
         let connection = try await Connection.open(options, name: "load")
         try await fill(connection, jobs: jobs)
         try await connection.run(Self.snapshot("public.undo_before"))
-        let workers = (1...(invocation.parsed.integer("workers") ?? 2)).map { worker(options, number: $0) }
+        let workers = (1...(invocation.count("workers"))).map { worker(options, number: $0) }
         let running = workers.map { worker in Task { try await worker.run() } }  // awaited below
         for worker in workers { await worker.hasStarted() }
 
@@ -214,9 +208,7 @@ private struct UndoScenario: Sendable {
         on connection: Connection
     ) async throws -> ExitCode {
         func count(_ sql: SQL) async throws(PostgresError) -> Int {
-            try await connection.query(sql, deadline: .seconds(60)) { row throws(PostgresError) in
-                Int(try row.int(0))
-            }.first ?? 0
+            try await connection.int(sql, deadline: .seconds(60))
         }
         let touched = try await count(
             """

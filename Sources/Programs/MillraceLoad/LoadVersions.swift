@@ -6,8 +6,8 @@ import Queues
 import Workers
 
 extension Command {
-    static let loadVersions = Command(
-        ["load", "versions"],
+    static let loadVersions = scenario(
+        "versions",
         summary: "Promote a build, give another a percentage, promote it and roll it back, under load",
         discussion: """
             Workers of two builds, a and b, are pinned, and some are killed all the time. Jobs of two steps, of which a quarter waits between \
@@ -16,22 +16,15 @@ extension Command {
             begin none later than 10 seconds after that was said, and none may be lost.
             """,
         flags: [
-            .single(
-                "rate", "N", .integer(1...100_000), environment: .none, fallback: "1000", help: "New jobs in a second."),
+            .count("rate", 1...100_000, 1000, "New jobs in a second."),
             .single(
                 "phase", "SECONDS", .integer(1...3600), environment: .none, fallback: "20",
                 help: "How long each of the four phases takes."),
-            .single(
-                "workers", "N", .integer(1...20), environment: .none, fallback: "2", help: "Workers of each build."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("workers", 1...20, 2, "Workers of each build."),
         ],
         examples: [Example("millrace load versions --strict", "a minute and a half, 1,000 jobs a second")]
     ) { invocation in
-        do {
-            return try await VersionsScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await VersionsScenario(invocation: invocation).run()
     }
 }
 
@@ -48,56 +41,51 @@ private struct VersionsScenario: Sendable {
     }
 
     func run() async throws -> ExitCode {
-        let rate = invocation.parsed.integer("rate") ?? 1000
+        let rate = invocation.count("rate")
         let seconds = invocation.parsed.integer("phase") ?? 20
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let directory = try Scratch.directory(
-            "versions", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
+            "versions", in: Scratch.temporary, isOpen: false)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let kept = KeptWorkers(directory: directory)
-        do {
-            let names = try await startWorkers(kept, directory: directory, on: connection)
-            // The database may have jobs from before.
-            let before = try await ended(on: connection)
-            let chaos = Chaos(kept: kept, names: names)
-            let killing = Task { await chaos.run() }  // awaited below
-            var phases: [Phase] = []
-            var jobs: Int64 = 0
-            func phase(_ builds: Set<String>, _ change: () async throws -> Void) async throws {
-                try await change()
-                phases.append(Phase(from: PracticeMarks.now(), builds: builds))
-                invocation.console.note("new jobs go to \(builds.sorted().joined(separator: " and "))")
-                jobs = try await enqueue(from: jobs, rate: rate, seconds: seconds, on: connection)
-            }
-            try await phase(["a"]) {
-                try await patiently { try await Queue.promote("a", percent: nil, on: connection) }
-            }
-            try await phase(["a", "b"]) {
-                try await patiently { try await Queue.promote("b", percent: 10, on: connection) }
-            }
-            // All of these have begun before the next change: what is drawn for a build that is down waits for it.
-            try await begun(on: connection)
-            let split = Int64(rate * seconds)..<jobs
-            try await phase(["b"]) {
-                try await patiently { try await Queue.promote("b", percent: nil, on: connection) }
-            }
-            try await phase(["a"]) { _ = try await Queue.rollback(move: false, on: connection) }
-            killing.cancel()
-            let kills = await killing.value
-            let left = try await waitForEnds(jobs, after: before, on: connection)
-            let bad = try await kept.stop()
-            await connection.close()
-            var marks: [String: [PracticeMarks.Mark]] = [:]
-            for build in Self.builds {
-                marks[build] = PracticeMarks(path: "\(directory)/\(build).marks")?.read(from: 0) ?? []
-            }
-            if !bad.isEmpty { invocation.console.warning(bad.joined(separator: "; ")) }
-            return report(
-                judge(marks, phases: phases, jobs: jobs, split: split), left: left, kills: kills, jobs: jobs)
-        } catch {
-            kept.kill()
-            throw error
+        let names = try await startWorkers(kept, directory: directory, on: connection)
+        // The database may have jobs from before.
+        let before = try await ended(on: connection)
+        let chaos = Chaos(kept: kept, names: names)
+        let killing = Task { await chaos.run() }  // awaited below
+        var phases: [Phase] = []
+        var jobs: Int64 = 0
+        func phase(_ builds: Set<String>, _ change: () async throws -> Void) async throws {
+            try await change()
+            phases.append(Phase(from: PracticeMarks.now(), builds: builds))
+            invocation.console.note("new jobs go to \(builds.sorted().joined(separator: " and "))")
+            jobs = try await enqueue(from: jobs, rate: rate, seconds: seconds, on: connection)
         }
+        try await phase(["a"]) {
+            try await patiently { try await Queue.promote("a", percent: nil, on: connection) }
+        }
+        try await phase(["a", "b"]) {
+            try await patiently { try await Queue.promote("b", percent: 10, on: connection) }
+        }
+        // All of these have begun before the next change: what is drawn for a build that is down waits for it.
+        try await begun(on: connection)
+        let split = Int64(rate * seconds)..<jobs
+        try await phase(["b"]) {
+            try await patiently { try await Queue.promote("b", percent: nil, on: connection) }
+        }
+        try await phase(["a"]) { _ = try await Queue.rollback(move: false, on: connection) }
+        killing.cancel()
+        let kills = await killing.value
+        let left = try await waitForEnds(jobs, after: before, on: connection)
+        let bad = try await kept.stop()
+        await connection.close()
+        var marks: [String: [PracticeMarks.Mark]] = [:]
+        for build in Self.builds {
+            marks[build] = PracticeMarks(path: "\(directory)/\(build).marks")?.read(from: 0) ?? []
+        }
+        if !bad.isEmpty { invocation.console.warning(bad.joined(separator: "; ")) }
+        return report(
+            judge(marks, phases: phases, jobs: jobs, split: split), left: left, kills: kills, jobs: jobs)
     }
 
     private func startWorkers(
@@ -109,7 +97,7 @@ private struct VersionsScenario: Sendable {
         var names: [String] = []
         for build in Self.builds {
             variables["MILLRACE_BUILD"] = build
-            for number in 1...(invocation.parsed.integer("workers") ?? 2) {
+            for number in 1...(invocation.count("workers")) {
                 let name = "\(build)\(number)"
                 names.append(name)
                 kept.keep(
@@ -119,10 +107,8 @@ private struct VersionsScenario: Sendable {
                     environment: variables)
             }
         }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try await connection.int("select count(*) from millrace.session where pin is not null") < names.count {
-            guard ContinuousClock.now < deadline else { throw Failure("the workers do not start: see their logs") }
-            try await Task.sleep(for: .milliseconds(50))
+        try await Patience.wait(.seconds(60), else: "the workers do not start: see their logs") {
+            try await connection.int("select count(*) from millrace.session where pin is not null") >= names.count
         }
         return names
     }

@@ -13,11 +13,12 @@ struct NewcomersScenario: Sendable {
 
     private static let queue = "load.newcomers"
     private static let bound = 2
-    private static let tenants = 22
-    private static let jobs = 24
     private static let newcomers = 12
     /// Half of them short, half long, as documents are.
     private static let spans: [Int] = [40, 160]
+
+    private var tenants: Int { invocation.count("others") }
+    private var jobs: Int { invocation.count("each") }
 
     private struct Times: Sendable {
         var starts: [Int: ContinuousClock.Instant] = [:]
@@ -25,11 +26,11 @@ struct NewcomersScenario: Sendable {
     }
 
     func measured() async throws -> (bars: [Bar], figures: [(String, JSONValue)]) {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
-        for tenant in 0..<Self.tenants {
+        let connection = try await invocation.connect()
+        for tenant in 0..<tenants {
             _ = try await Queue.enqueueBulk(
                 kind: "load.slow",
-                args: (0..<Self.jobs).map { Array("{\"n\": -1, \"ms\": \(Self.spans[$0 % Self.spans.count])}".utf8) },
+                args: (0..<jobs).map { Array("{\"n\": -1, \"ms\": \(Self.spans[$0 % Self.spans.count])}".utf8) },
                 queue: Self.queue, tenant: "tenant-\(tenant)", on: connection, deadline: .seconds(60))
         }
         let drawn = try await number(on: connection)
@@ -51,7 +52,7 @@ struct NewcomersScenario: Sendable {
             ], log: .standardError(threshold: .warning))
         let running = Task { try await worker.run() }  // awaited below
         await worker.hasStarted()
-        let all = Self.tenants * Self.jobs
+        let all = tenants * jobs
         // Until each of the others has had a turn and has most of its jobs before it.
         while times.withLock({ $0.ends }) < all / 4 { try await Task.sleep(for: .milliseconds(20)) }
         let began = ContinuousClock.now
@@ -76,12 +77,12 @@ struct NewcomersScenario: Sendable {
         let waits = times.withLock { $0.starts.values.map { began.duration(to: $0) / .seconds(1) } }.sorted()
         // A newcomer may find each other tenant ahead of it once.
         let free = Double(Self.spans.reduce(0, +)) / Double(Self.spans.count * Self.bound) / 1000
-        let right = 2 * free * Double(Self.tenants + Self.newcomers)
+        let right = 2 * free * Double(tenants + Self.newcomers)
         let done = Double(all + Self.newcomers)
         return (
             [
                 .atMost(
-                    "newcomers with one job beside \(Self.tenants) tenants with \(Self.jobs): wait, p99", right,
+                    "newcomers with one job beside \(tenants) tenants with \(jobs): wait, p99", right,
                     measured: percentile(waits, 0.99), unit: "s"),
                 .atMost("claims a job", 1.05, measured: (done + Double(placed)) / done, unit: ""),
                 .atMost("jobs handed back, of all claims", 1, measured: 100 * Double(placed) / done, unit: "%"),
@@ -94,8 +95,6 @@ struct NewcomersScenario: Sendable {
     }
 
     private func number(on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query("select last_value from millrace.seq") { row throws(PostgresError) in
-            Int(try row.int(0))
-        }.first ?? 0
+        try await connection.int("select last_value from millrace.seq")
     }
 }

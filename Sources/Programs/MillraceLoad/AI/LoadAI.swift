@@ -7,8 +7,8 @@ import Synchronization
 import Telemetry
 
 extension Command {
-    static let loadAI = Command(
-        ["load", "ai"],
+    static let loadAI = scenario(
+        "ai",
         summary:
             "Ask faulty models many questions while workers are killed, and settle the bill with the models' own books",
         discussion: """
@@ -18,33 +18,22 @@ extension Command {
             tenants have too few tokens. In the end the answers, the quotas and the fake's own books must agree.
             """,
         flags: [
-            .single(
-                "questions", "N", .integer(100...1_000_000), environment: .none, fallback: "5000", help: "How many."),
-            .single("workers", "N", .integer(1...50), environment: .none, fallback: "4", help: "Worker processes."),
-            .single(
-                "faults", "N", .integer(0...50), environment: .none, fallback: "12",
-                help: "Of a hundred calls, how many end in a fault."),
-            .single(
-                "per-second", "N", .integer(0...100_000), environment: .none, fallback: "200",
-                help: "Calls a second that the models take; 0 for no bound."),
-            .single(
-                "seed", "N", .integer(0...Int.max), environment: .none, help: "Repeats the choice of faults."),
+            .count("questions", 100...1_000_000, 5000, "How many."),
+            .count("workers", 1...50, 4, "Worker processes."),
+            .count("faults", 0...50, 12, "Of a hundred calls, how many end in a fault."),
+            .count("per-second", 0...100_000, 200, "Calls a second that the models take; 0 for no bound."),
+            .count("seed", 0...Int.max, "Repeats the choice of faults."),
             .single(
                 "models", "PROGRAM", .path, environment: .none,
                 help: "The fake: FakeModelServer, which is built with the tests. [default: beside this program]"),
             .toggle("quick", environment: .none, help: "500 questions."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load ai", "5,000 questions, two to seven minutes"),
             Example("millrace load ai --quick --faults 30", "on a worse day"),
         ]
     ) { invocation in
-        do {
-            return try await QuestionStorm(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await QuestionStorm(invocation: invocation).run()
     }
 }
 
@@ -66,7 +55,7 @@ struct QuestionStorm: Sendable {
     }
 
     private var count: Int {
-        invocation.parsed.isOn("quick") ? 500 : invocation.parsed.integer("questions") ?? 5000
+        invocation.parsed.isOn("quick") ? 500 : invocation.count("questions")
     }
 
     func run() async throws -> ExitCode {
@@ -74,31 +63,26 @@ struct QuestionStorm: Sendable {
         let connection = try await Connection.open(options, name: "load")
         try await SchemaCheck.check(on: connection)
         let seed = invocation.parsed.integer("seed") ?? Int.random(in: 0...1_000_000)
-        let perSecond = invocation.parsed.integer("per-second") ?? 200
+        let perSecond = invocation.count("per-second")
         let models = try ModelServer.start(
             [
-                "seed": .int(seed), "faults": .int(invocation.parsed.integer("faults") ?? 12),
+                "seed": .int(seed), "faults": .int(invocation.count("faults")),
                 "per_second": .int(perSecond),
             ], program: invocation.parsed.string("models"))
         defer { models.stop() }
         let directory = try Scratch.directory("ai")
         let kept = KeptWorkers(directory: directory)
-        do {
-            let names = try await startWorkers(kept, models, on: connection)
-            try await prepare(on: connection)
-            let outcome = try await storm(kept, names, models, on: connection)
-            let bad = try await kept.stop()
-            if !bad.isEmpty { invocation.console.warning(bad.joined(separator: "; ")) }
-            let judge = QuestionJudge(
-                connection: connection, figures: try await models.figures(), outcome: outcome, count: count, seed: seed,
-                isPaced: perSecond > 0)
-            let (bars, figures) = try await judge.judge(console: invocation.console)
-            await connection.close()
-            return invocation.report("ai", bars, figures: figures)
-        } catch {
-            kept.kill()
-            throw error
-        }
+        let names = try await startWorkers(kept, models, on: connection)
+        try await prepare(on: connection)
+        let outcome = try await storm(kept, names, models, on: connection)
+        let bad = try await kept.stop()
+        if !bad.isEmpty { invocation.console.warning(bad.joined(separator: "; ")) }
+        let judge = QuestionJudge(
+            connection: connection, figures: try await models.figures(), outcome: outcome, count: count, seed: seed,
+            isPaced: perSecond > 0)
+        let (bars, figures) = try await judge.judge(console: invocation.console)
+        await connection.close()
+        return invocation.report("ai", bars, figures: figures)
     }
 
     private func startWorkers(
@@ -114,17 +98,15 @@ struct QuestionStorm: Sendable {
         variables["MILLRACE_AI_ANTHROPIC_KEY"] = "none"
         variables["MILLRACE_AI_STALL"] = "2s"
         variables["MILLRACE_AI_TIMEOUT"] = "20s"
-        let names = (1...(invocation.parsed.integer("workers") ?? 4)).map { "w\($0)" }
+        let names = (1...(invocation.count("workers"))).map { "w\($0)" }
         for name in names {
             kept.keep(
                 name,
                 arguments: ["worker", "--name", name, "--parent", "\(getpid())", "--log-level", "warning"],
                 environment: variables)
         }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try await connection.int("select count(*) from millrace.session") < names.count {
-            guard ContinuousClock.now < deadline else { throw Failure("the workers do not start: see their logs") }
-            try await Task.sleep(for: .milliseconds(50))
+        try await Patience.wait(.seconds(60), else: "the workers do not start: see their logs") {
+            try await connection.int("select count(*) from millrace.session") >= names.count
         }
         return names
     }

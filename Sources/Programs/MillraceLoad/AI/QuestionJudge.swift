@@ -91,9 +91,7 @@ struct QuestionJudge {
     }
 
     private func number(_ select: SQL) async throws -> Int {
-        try await connection.query(select, deadline: .seconds(120)) { row throws(PostgresError) in
-            Int(try row.int(0))
-        }.first ?? 0
+        try await connection.int(select, deadline: .seconds(120))
     }
 
     private func accounts() async throws -> [Account] {

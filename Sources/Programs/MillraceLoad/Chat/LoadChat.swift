@@ -4,8 +4,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadChat = Command(
-        ["load", "chat"],
+    static let loadChat = scenario(
+        "chat",
         summary: "Send messages at a steady rate, and see when each reaches everybody in its thread",
         discussion: """
             Starts a Postgres and a gateway of its own, makes families with a thread each, opens a stream for every member, and sends \
@@ -16,17 +16,11 @@ extension Command {
             descriptors for each member.
             """,
         flags: [
-            .single(
-                "rate", "N", .integer(1...100_000), environment: .none, fallback: "200", help: "Messages a second."),
-            .single("seconds", "N", .integer(1...3600), environment: .none, fallback: "30", help: "For how long."),
-            .single(
-                "families", "N", .integer(1...100_000), environment: .none, fallback: "20",
-                help: "Families, with a thread each."),
-            .single(
-                "people", "N", .integer(2...200), environment: .none, fallback: "50", help: "Members of each family."),
-            .single(
-                "callers", "N", .integer(1...100), environment: .none, fallback: "16", help: "Connections that send."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("rate", 1...100_000, 200, "Messages a second."),
+            .count("seconds", 1...3600, 30, "For how long."),
+            .count("families", 1...100_000, 20, "Families, with a thread each."),
+            .count("people", 2...200, 50, "Members of each family."),
+            .count("callers", 1...100, 16, "Connections that send."),
         ],
         examples: [
             Example("millrace load chat", "20 threads of 50 people, 200 messages a second"),
@@ -34,27 +28,23 @@ extension Command {
             Example("millrace load chat --families 300 --people 3 --rate 1000", "many small threads"),
         ]
     ) { invocation in
-        do {
-            return try await ChatScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await ChatScenario(invocation: invocation).run()
     }
 }
 
 private struct ChatScenario: Sendable {
     let invocation: Invocation
 
-    private var rate: Int { invocation.parsed.integer("rate") ?? 200 }
-    private var seconds: Int { invocation.parsed.integer("seconds") ?? 30 }
-    private var families: Int { invocation.parsed.integer("families") ?? 20 }
-    private var people: Int { invocation.parsed.integer("people") ?? 50 }
-    private var callers: Int { invocation.parsed.integer("callers") ?? 16 }
+    private var rate: Int { invocation.count("rate") }
+    private var seconds: Int { invocation.count("seconds") }
+    private var families: Int { invocation.count("families") }
+    private var people: Int { invocation.count("people") }
+    private var callers: Int { invocation.count("callers") }
     private var streams: Int { families * people }
 
     func run() async throws -> ExitCode {
         guard streams <= 14_000 else { throw Failure("\(streams) members are more than the 14000 streams of one run") }
-        return try await StreamWorld.with(invocation, hasProxy: false, measure)
+        return try await measure(try await StreamWorld.opened(invocation, hasProxy: false))
     }
 
     private func measure(_ world: StreamWorld) async throws -> ExitCode {
@@ -240,7 +230,6 @@ private struct ChatScenario: Sendable {
     }
 
     private func count(_ sql: StaticString, on connection: Connection) async throws -> Int {
-        try await connection.query(.shipped(Array("\(sql)".utf8))) { row throws(PostgresError) in Int(try row.int(0)) }
-            .first ?? 0
+        try await connection.int(.shipped(Array("\(sql)".utf8)))
     }
 }

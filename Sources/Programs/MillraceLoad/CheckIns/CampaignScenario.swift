@@ -19,14 +19,8 @@ struct CampaignScenario: Sendable {
             throw Failure(.misused, "--smtp takes HOST:PORT, not \(Secrets.quoted(smtp))")
         }
         let world = try StrikeWorld(invocation, plan)
-        do {
-            let code = try await play(in: world)
-            await world.close(keep: invocation.parsed.isOn("keep"))
-            return code
-        } catch {
-            await world.close(keep: invocation.parsed.isOn("keep"))
-            throw error
-        }
+        if invocation.parsed.isOn("keep") { Scratch.keep(world.directory, invocation) }
+        return try await play(in: world)
     }
 
     private func play(in world: StrikeWorld) async throws -> ExitCode {
@@ -91,10 +85,10 @@ struct CampaignScenario: Sendable {
     }
 
     private func sent(on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query(
+        try await connection.int(
             "select count(*) from millrace.mail where status = 'accepted' and purpose <> 'alarm'",
             deadline: .seconds(120)
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        )
     }
 
     /// Returns when each address is to be told of something, in seconds since 1970.

@@ -37,19 +37,12 @@ struct FailoverScenario: Sendable {
         plan.failover = mode
         plan.lease = parsed.duration("lease") ?? plan.lease
         let world = try StrikeWorld(invocation, plan)
-        let keeps = parsed.isOn("keep")
-        if keeps { invocation.console.note("in \(world.directory)") }
-        do {
-            try await world.open()
-            world.startWorkers()
-            let (judge, answers, losses) = try await play(in: world)
-            let problems = try await world.stopWorkers()
-            await world.close(keep: keeps)
-            return report(mode, judge, answers, losses, problems)
-        } catch {
-            await world.close(keep: keeps)
-            throw error
-        }
+        if parsed.isOn("keep") { Scratch.keep(world.directory, invocation) }
+        try await world.open()
+        world.startWorkers()
+        let (judge, answers, losses) = try await play(in: world)
+        let problems = try await world.stopWorkers()
+        return report(mode, judge, answers, losses, problems)
     }
 
     private func play(in world: StrikeWorld) async throws -> (StrikeJudge, Answers, Losses) {
@@ -141,9 +134,7 @@ struct FailoverScenario: Sendable {
     private static func number(
         _ sql: SQL, _ person: String, _ connection: Connection
     ) async throws(PostgresError) -> Double {
-        try await connection.query(sql, [.text(person)], deadline: .seconds(10)) { row throws(PostgresError) in
-            try row.double(0)
-        }.first ?? 0
+        try await connection.double(sql, [.text(person)], deadline: .seconds(10))
     }
 
     /// Fifty a second, with a new connection whenever the last one is lost.

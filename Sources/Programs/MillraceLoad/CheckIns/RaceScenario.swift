@@ -22,7 +22,7 @@ struct RaceScenario: Sendable {
     func run() async throws -> ExitCode {
         let options = try invocation.connectionOptions()
         let connection = try await CheckInScenario.open(options)
-        let tries = invocation.parsed.integer("tries") ?? 100_000
+        let tries = invocation.count("tries")
         let watching = (0..<2).map { number in
             var own = CheckInService.Options(database: options, name: "race-\(number)")
             own.poll = .milliseconds(2)

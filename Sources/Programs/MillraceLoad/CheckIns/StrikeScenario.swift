@@ -26,33 +26,26 @@ struct StrikeScenario: Sendable {
         plan.hasPoints = true
         plan.lease = parsed.duration("lease") ?? plan.lease
         let world = try StrikeWorld(invocation, plan)
-        let keeps = parsed.isOn("keep")
-        if keeps { invocation.console.note("in \(world.directory)") }
-        do {
-            try await world.open()
-            if let broken {
-                let connection = try await world.connect()
-                try await broken.apply(on: connection)
-                await connection.close()
-            }
-            world.startWorkers()
-            var cells: [Cell] = []
-            let walk = (points.isEmpty ? StrikePoint.allCases : points).flatMap { point in
-                (faults.isEmpty ? StrikeFault.allCases : faults).map { (point, $0) }
-            }
-            let live = invocation.console.live()
-            for (number, (point, fault)) in walk.enumerated() {
-                live.update(["\(number + 1) of \(walk.count): \(fault.rawValue) at \(point.rawValue)"])
-                cells.append(try await play(number + 1, point, fault, in: world))
-            }
-            live.update([])
-            let problems = try await world.stopWorkers()
-            await world.close(keep: keeps)
-            return report(cells, problems)
-        } catch {
-            await world.close(keep: keeps)
-            throw error
+        if parsed.isOn("keep") { Scratch.keep(world.directory, invocation) }
+        try await world.open()
+        if let broken {
+            let connection = try await world.connect()
+            try await broken.apply(on: connection)
+            await connection.close()
         }
+        world.startWorkers()
+        var cells: [Cell] = []
+        let walk = (points.isEmpty ? StrikePoint.allCases : points).flatMap { point in
+            (faults.isEmpty ? StrikeFault.allCases : faults).map { (point, $0) }
+        }
+        let live = invocation.console.live()
+        for (number, (point, fault)) in walk.enumerated() {
+            live.update(["\(number + 1) of \(walk.count): \(fault.rawValue) at \(point.rawValue)"])
+            cells.append(try await play(number + 1, point, fault, in: world))
+        }
+        live.update([])
+        let problems = try await world.stopWorkers()
+        return report(cells, problems)
     }
 
     private func play(

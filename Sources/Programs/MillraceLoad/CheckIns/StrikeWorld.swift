@@ -65,28 +65,12 @@ final class StrikeWorld: Sendable {
     }
 
     func open() async throws {
-        try await start()
+        try await cluster.open()
         let connection = try await connect()
         _ = try await Migrator.ofAllRooms().migrate(on: connection)
         if plan.hasPoints { try await StrikePoint.install(on: connection) }
         try await failover?.open(on: connection)
         await connection.close()
-    }
-
-    func start() async throws {
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
-    }
-
-    func stop(_ mode: Cluster.Stop) async throws {
-        do {
-            try await cluster.stop(mode, deadline: .seconds(60))
-        } catch {
-            throw Failure(error.description)
-        }
     }
 
     // MARK: Workers
@@ -147,19 +131,6 @@ final class StrikeWorld: Sendable {
 
     func stopWorkers() async throws -> [String] { try await kept.stop() }
 
-    func close(keep: Bool) async {
-        kept.kill()
-        provider.stop()
-        await failover?.close()
-        if keep {
-            try? await cluster.stop(.fast, deadline: .seconds(60))
-        } else {
-            try? await cluster.remove(deadline: .seconds(60))
-            try? await failover?.standby.remove(deadline: .seconds(60))
-            try? FileManager.default.removeItem(atPath: directory)
-        }
-    }
-
     // MARK: Faults
 
     /// Strikes the worker of this name, or Postgres. `release` lets stopped transactions continue; it is called at the right moment.
@@ -188,9 +159,9 @@ final class StrikeWorld: Sendable {
             try await Task.sleep(for: fault == .pause ? .seconds(1) : plan.lease + .seconds(2))
             kill(pid, SIGCONT)
         case .stop, .crash:
-            try await stop(fault == .stop ? .fast : .immediate)
+            try await cluster.close(fault == .stop ? .fast : .immediate)
             try await release()
-            try await start()
+            try await cluster.open()
         }
     }
 }

@@ -66,9 +66,9 @@ struct ConsoleGround: Sendable {
     private func prepare(_ live: LiveRegion) async throws(PostgresError) {
         for round in 1...100_000 {
             let more =
-                try await connection.query(
+                try await connection.truth(
                     "select millrace.fields_fill('5 s')", deadline: .seconds(120)
-                ) { row throws(PostgresError) in try row.bool(0) }.first ?? false
+                )
             if !more { break }
             if round % 20 == 0 { live.update(["indexing the declared argument: \(round) rounds"]) }
         }

@@ -47,14 +47,13 @@ enum GreedyVisitor {
 /// A console in a process of its own, with two users who may do everything.
 final class ConsoleProcess: Sendable {
     let port: UInt16
-    private let child = Mutex<pid_t?>(nil)
+    private let child: StartedProcess
 
     static let form = ("Content-Type", "application/x-www-form-urlencoded")
     private static let password = "a password of this load"
 
     static func start(_ invocation: Invocation) async throws -> ConsoleProcess {
-        let console = try ConsoleProcess()
-        LoadGround.atEnd { try? await console.stop() }
+        let port = try Loopback.freePort()
         var variables = invocation.environment
         variables["MILLRACE_CONSOLE_USERS"] = [GreedyVisitor.name, "ordinary"].map {
             "\($0):admin:\(PasswordHash.of(password))"
@@ -62,23 +61,15 @@ final class ConsoleProcess: Sendable {
         variables["DATABASE_URL"] = try invocation.connectionOptions().location
         // Without a role for admins they act as the console's own login.
         variables["MILLRACE_ROLE_ADMIN"] = "nobody_\(UInt32.random(in: .min ... .max))"
-        let arguments = ["console", "--listen", "127.0.0.1:\(console.port)", "--log-level", "error"]
-        guard let pid = OwnProgram.spawn(arguments, environment: variables) else {
-            throw Failure("a console could not be started")
+        let child = try StartedProcess(
+            "a console", ["console", "--listen", "127.0.0.1:\(port)", "--log-level", "error"], environment: variables)
+        try await Patience.wait(.seconds(60), every: .milliseconds(20), else: "the console did not come up") {
+            await Thread.run(name: "console-ready") { GatewayClient(port: port).send("GET", "/livez").status } == 200
         }
-        console.child.withLock { $0 = pid }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while await Thread.run(
-            name: "console-ready", { [port = console.port] in GatewayClient(port: port).send("GET", "/livez").status })
-            != 200
-        {
-            guard ContinuousClock.now < deadline else { throw Failure("the console did not come up") }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        return console
+        return ConsoleProcess(port: port, child: child)
     }
 
-    private init() throws { port = try Loopback.freePort() }
+    private init(port: UInt16, child: StartedProcess) { (self.port, self.child) = (port, child) }
 
     /// The cookie of a user.
     func signIn(_ name: String) throws -> String {
@@ -91,16 +82,5 @@ final class ConsoleProcess: Sendable {
         return String(cookie)
     }
 
-    func stop() async throws {
-        guard
-            let pid = child.withLock({ child in
-                defer { child = nil }; return child
-            })
-        else { return }
-        kill(pid, SIGTERM)
-        await Thread.run(name: "console-stop") {
-            var status: Int32 = 0
-            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        }
-    }
+    func stop() async { _ = await child.end() }
 }

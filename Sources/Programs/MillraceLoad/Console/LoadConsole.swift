@@ -11,8 +11,8 @@ import Threads
 import Workers
 
 extension Command {
-    static let loadConsole = Command(
-        ["load", "console"],
+    static let loadConsole = scenario(
+        "console",
         summary: "Measure the console's pages among ten million jobs, and what open pages cost a worker",
         discussion: """
             Fills a database with jobs in all states, of 50 kinds, in 200 queues, with a tenth of them dead. Then it opens every page \
@@ -21,48 +21,34 @@ extension Command {
             takes some minutes and 6 GB.
             """,
         flags: [
-            .single(
-                "jobs", "N", .integer(10_000...100_000_000), environment: .none, fallback: "10000000",
-                help: "How many jobs."),
-            .single(
-                "looks", "N", .integer(5...1000), environment: .none, fallback: "20",
-                help: "How often each page is opened."),
-            .single(
-                "pages", "N", .integer(0...2000), environment: .none, fallback: "500", help: "Live pages that are open."
-            ),
-            .single(
-                "rounds", "N", .integer(1...25), environment: .none, fallback: "3",
-                help: "Drains with and without them."),
-            .single(
-                "drain", "N", .integer(1000...10_000_000), environment: .none, fallback: "200000",
-                help: "Jobs of each drain."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."), Setting.slots.flag,
+            .count("jobs", 10_000...100_000_000, 10_000_000, "How many jobs."),
+            .count("looks", 5...1000, 20, "How often each page is opened."),
+            .count("pages", 0...2000, 500, "Live pages that are open."),
+            .count("rounds", 1...25, 3, "Drains with and without them."),
+            .count("drain", 1000...10_000_000, 200_000, "Jobs of each drain."),
+            Setting.slots.flag,
         ],
         examples: [
             Example("millrace load console", "ten million jobs"),
             Example("millrace load console --jobs 100000 --pages 0", "a first impression"),
         ]
     ) { invocation in
-        do {
-            return try await ConsoleScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await ConsoleScenario(invocation: invocation).run()
     }
 }
 
 private struct ConsoleScenario: Sendable {
     let invocation: Invocation
 
-    private var jobs: Int { invocation.parsed.integer("jobs") ?? 10_000_000 }
-    private var looks: Int { invocation.parsed.integer("looks") ?? 20 }
+    private var jobs: Int { invocation.count("jobs") }
+    private var looks: Int { invocation.count("looks") }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         try await ConsoleGround(invocation: invocation, connection: connection, jobs: jobs).fill()
         let composer = try invocation.composer()
         let pool = ConsoleService.connections(composer.database, size: 8)
-        let open = invocation.parsed.integer("pages") ?? 500
+        let open = invocation.count("pages")
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: false) {
             // They all stand for visitors of their own.
             ($0.livePages, $0.livePagesOfVisitor) = (max(open, 800), max(open, 800))
@@ -76,7 +62,7 @@ private struct ConsoleScenario: Sendable {
         do {
             bars += try await pages(on: connection, pool, port: listener.address.port)
             bars += try await why(on: connection)
-            if (invocation.parsed.integer("pages") ?? 500) > 0 {
+            if (invocation.count("pages")) > 0 {
                 bars += try await livePages(on: connection, port: listener.address.port)
             }
         } catch {
@@ -154,12 +140,12 @@ private struct ConsoleScenario: Sendable {
         } else {
             _ = try await connection.execute("select pg_stat_force_next_flush()")
         }
-        return try await connection.query(
+        return try await connection.int(
             """
             select (select coalesce(sum(seq_tup_read), 0) from pg_stat_all_tables where schemaname = 'millrace')::bigint
                  + (select coalesce(sum(idx_tup_read), 0) from pg_stat_all_indexes where schemaname = 'millrace')::bigint
             """
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        )
     }
 
     private func why(on connection: Connection) async throws -> [Bar] {
@@ -177,12 +163,12 @@ private struct ConsoleScenario: Sendable {
 
     /// Drains in turn with and without open pages.
     private func livePages(on connection: Connection, port: UInt16) async throws -> [Bar] {
-        let rounds = invocation.parsed.integer("rounds") ?? 3
-        let open = invocation.parsed.integer("pages") ?? 500
+        let rounds = invocation.count("rounds")
+        let open = invocation.count("pages")
         try await connection.execute(
             "update millrace.queue set paused_at = now() where main is null and name like 'load.q%'")
         let draining = Draining(
-            invocation: invocation, connection: connection, jobs: invocation.parsed.integer("drain") ?? 200_000)
+            invocation: invocation, connection: connection, jobs: invocation.count("drain"))
         var rates: [[Double]] = [[], []]
         var events = 0
         for round in 0..<rounds * 2 {

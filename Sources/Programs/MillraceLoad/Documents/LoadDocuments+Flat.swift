@@ -16,43 +16,38 @@ extension DocumentScenario {
         let maker = ScanMaker(workshop: invocation.workshop)
         let digits = try await maker.digits()
         let workers = try await LoadWorkers.start(1, invocation, on: connection)
-        do {
-            for (name, count, size) in [("near-empty", sparse, 100), ("dense", dense, 25)] {
-                var memory = MemoryCurve()
-                let before = try await done(connection)
-                var submitted = 0
-                var live = Progress(invocation.console, "\(name) pages", of: count)
-                while true {
-                    let read = try await done(connection) - before
-                    memory.add(pages: read, workers)
-                    live.update(read)
-                    guard read < count else { break }
-                    // A document ahead, so that nothing waits for the next, and the database holds no more than it has to.
-                    if submitted < count, submitted - read <= size {
-                        let some = min(size, count - submitted)
-                        let pages =
-                            size == 100
-                            ? try (submitted..<submitted + some).map { try digits.page($0) }
-                            : try await maker.pages(some, seed: UInt64(1000 + submitted))
-                        _ = try await submit(
-                            try ScanMaker.pdf(pages), tenant: name, store, connection)
-                        submitted += some
-                        continue
-                    }
-                    try await Task.sleep(for: .milliseconds(500))
+        for (name, count, size) in [("near-empty", sparse, 100), ("dense", dense, 25)] {
+            var memory = MemoryCurve()
+            let before = try await done(connection)
+            var submitted = 0
+            var live = Progress(invocation.console, "\(name) pages", of: count)
+            while true {
+                let read = try await done(connection) - before
+                memory.add(pages: read, workers)
+                live.update(read)
+                guard read < count else { break }
+                // A document ahead, so that nothing waits for the next, and the database holds no more than it has to.
+                if submitted < count, submitted - read <= size {
+                    let some = min(size, count - submitted)
+                    let pages =
+                        size == 100
+                        ? try (submitted..<submitted + some).map { try digits.page($0) }
+                        : try await maker.pages(some, seed: UInt64(1000 + submitted))
+                    _ = try await submit(
+                        try ScanMaker.pdf(pages), tenant: name, store, connection)
+                    submitted += some
+                    continue
                 }
-                live.end()
-                let failed = try await number(
-                    "select coalesce(sum(pages_failed), 0)::int8 from millrace.document", on: connection)
-                guard failed == 0 else { throw Failure("\(Int(failed)) pages could not be read") }
-                bars += memory.bars(name)
-                figures.append((name.split(separator: "-").joined(separator: "_"), memory.json))
+                try await Task.sleep(for: .milliseconds(500))
             }
-            try await workers.stop()
-        } catch {
-            await workers.giveUp()
-            throw error
+            live.end()
+            let failed = try await number(
+                "select coalesce(sum(pages_failed), 0)::int8 from millrace.document", on: connection)
+            guard failed == 0 else { throw Failure("\(Int(failed)) pages could not be read") }
+            bars += memory.bars(name)
+            figures.append((name.split(separator: "-").joined(separator: "_"), memory.json))
         }
+        try await workers.stop()
     }
 
     private func done(_ connection: Connection) async throws -> Int {

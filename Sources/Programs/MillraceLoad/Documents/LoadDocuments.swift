@@ -6,8 +6,8 @@ import Pages
 import Postgres
 
 extension Command {
-    static let loadDocuments = Command(
-        ["load", "documents"],
+    static let loadDocuments = scenario(
+        "documents",
         summary: "Measure how soon a scan's first page can be read, and what tenants wait beside each other",
         discussion: """
             In a database of its own, with one worker process and the programs beside this one. first submits a scan \
@@ -22,18 +22,13 @@ extension Command {
                 "part", "NAME", .choice(["all", "first", "resume", "tenants", "flat"]), environment: .none,
                 fallback: "all",
                 help: "Which part to run."),
-            .single(
-                "pages", "N", .integer(4...100_000), environment: .none,
-                help:
-                    "Pages of the scan, at most 500; 50 if not given. With flat: near-empty pages; 10,000 if not given."
-            ),
-            .single(
-                "documents", "N", .integer(20...10_000), environment: .none, fallback: "1000",
-                help: "Documents of the tenants; a tenth of them are scans."),
+            .count(
+                "pages", 4...100_000,
+                "Pages of the scan, at most 500; 50 if not given. With flat: near-empty pages; 10,000 if not given."),
+            .count("documents", 20...10_000, 1000, "Documents of the tenants; a tenth of them are scans."),
             .single(
                 "within", "DURATION", .duration(.seconds(1) ... .seconds(3600)), environment: .none, fallback: "60s",
                 help: "The time in which they are uploaded."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load documents --part first", "a scan of fifty pages"),
@@ -48,8 +43,6 @@ extension Command {
         }
         do {
             return try await DocumentScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
         } catch let error as DocumentFailure {
             throw Failure(error.description)
         }
@@ -61,10 +54,10 @@ struct DocumentScenario: Sendable {
 
     private var part: String { invocation.parsed.string("part") ?? "all" }
     private var pages: Int { min(500, invocation.parsed.integer("pages") ?? 50) }
-    private var documents: Int { invocation.parsed.integer("documents") ?? 1000 }
+    private var documents: Int { invocation.count("documents") }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         try await SchemaCheck.check(on: connection)
         guard try await number("select count(*) from (select from millrace.document limit 1) d", on: connection) == 0
         else {
@@ -117,43 +110,38 @@ struct DocumentScenario: Sendable {
         invocation.console.note("setting and drawing \(pages) pages")
         let file = try ScanMaker.pdf(try await ScanMaker(workshop: invocation.workshop).pages(pages))
         var workers = try await LoadWorkers.start(1, invocation, on: connection)
-        do {
-            let id = try await submit(file, tenant: "scans", store, connection)
-            let first = try await wait(for: id, done: 1, connection)
-            bars.append(.atMost("text of the first page readable", 3, measured: first / .seconds(1), unit: "s"))
-            if part != "first" {
-                _ = try await wait(for: id, done: pages / 3, connection)
-                await workers.giveUp()
-                let before = try await finished(id, connection)
-                invocation.console.note("the worker was killed with \(before.count) pages read")
-                workers = try await LoadWorkers.start(1, invocation, on: connection)
-                _ = try await wait(for: id, done: pages, connection)
-                let after = try await finished(id, connection)
-                let again = before.filter { !after.contains($0) }.count
-                bars.append(.atMost("pages read again that had been read", 0, measured: Double(again), unit: "pages"))
-            }
-            let rest = try await wait(for: id, done: pages, connection)
-            while try await DocumentAdmin.find(id, on: connection)?.hasEnded == false {
-                try await Task.sleep(for: .milliseconds(20))
-            }
-            figures.append(("pages", .int(pages)))
-            figures.append(("first_page_seconds", .double(first / .seconds(1))))
-            if part == "first" {
-                let took = first + rest
-                let cpu = try await number("select cpu_ms from millrace.document", on: connection) / 1000
-                let cores = Double(min(2, DocumentWiring.cores))
-                figures.append(("seconds", .double(took / .seconds(1))))
-                figures.append(("cpu_seconds_per_page", .double(cpu / Double(pages))))
-                bars.append(
-                    .atLeast(
-                        "of \(Int(cores)) cores kept busy", 90, measured: cpu / (took / .seconds(1)) / cores * 100,
-                        unit: "%"))
-            }
-            try await workers.stop()
-        } catch {
-            await workers.giveUp()
-            throw error
+        let id = try await submit(file, tenant: "scans", store, connection)
+        let first = try await wait(for: id, done: 1, connection)
+        bars.append(.atMost("text of the first page readable", 3, measured: first / .seconds(1), unit: "s"))
+        if part != "first" {
+            _ = try await wait(for: id, done: pages / 3, connection)
+            workers.kill()
+            let before = try await finished(id, connection)
+            invocation.console.note("the worker was killed with \(before.count) pages read")
+            workers = try await LoadWorkers.start(1, invocation, on: connection)
+            _ = try await wait(for: id, done: pages, connection)
+            let after = try await finished(id, connection)
+            let again = before.filter { !after.contains($0) }.count
+            bars.append(.atMost("pages read again that had been read", 0, measured: Double(again), unit: "pages"))
         }
+        let rest = try await wait(for: id, done: pages, connection)
+        while try await DocumentAdmin.find(id, on: connection)?.hasEnded == false {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        figures.append(("pages", .int(pages)))
+        figures.append(("first_page_seconds", .double(first / .seconds(1))))
+        if part == "first" {
+            let took = first + rest
+            let cpu = try await number("select cpu_ms from millrace.document", on: connection) / 1000
+            let cores = Double(min(2, DocumentWiring.cores))
+            figures.append(("seconds", .double(took / .seconds(1))))
+            figures.append(("cpu_seconds_per_page", .double(cpu / Double(pages))))
+            bars.append(
+                .atLeast(
+                    "of \(Int(cores)) cores kept busy", 90, measured: cpu / (took / .seconds(1)) / cores * 100,
+                    unit: "%"))
+        }
+        try await workers.stop()
     }
 
     /// Pages with the time at which they were written down.
@@ -168,14 +156,9 @@ struct DocumentScenario: Sendable {
     ) async throws {
         let scans = try await ScanMaker(workshop: invocation.workshop).pages(max(1, documents / 10), seed: 9)
         let workers = try await LoadWorkers.start(1, invocation, on: connection)
-        do {
-            try await upload(scans, share: 10, "alone", nil, store, connection)
-            try await upload(scans, share: 10, "small", "large", store, connection)
-            try await workers.stop()
-        } catch {
-            await workers.giveUp()
-            throw error
-        }
+        try await upload(scans, share: 10, "alone", nil, store, connection)
+        try await upload(scans, share: 10, "small", "large", store, connection)
+        try await workers.stop()
         let alone = try await waits("alone", connection)
         let small = try await waits("small", connection)
         let large = try await waits("large", connection)

@@ -11,7 +11,7 @@ final class GatewayProcess: Sendable {
     private let arguments: [String]
     private let environment: [String: String]
     private let directory: String
-    private let child = Mutex<pid_t?>(nil)
+    private let child = Mutex<StartedProcess?>(nil)
 
     /// Starts it, and waits until it is ready.
     /// - Parameter environment: added to this process's own.
@@ -19,7 +19,6 @@ final class GatewayProcess: Sendable {
         _ ground: GatewayGround, arguments: [String] = [], environment: [String: String] = [:]
     ) async throws -> GatewayProcess {
         let gateway = try GatewayProcess(ground, arguments, environment)
-        LoadGround.atEnd { gateway.kill() }
         try await gateway.start()
         return gateway
     }
@@ -27,7 +26,7 @@ final class GatewayProcess: Sendable {
     private init(_ ground: GatewayGround, _ arguments: [String], _ more: [String: String]) throws {
         port = try Loopback.freePort()
         directory = try Scratch.directory(
-            "gateway", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
+            "gateway", in: Scratch.temporary, isOpen: false)
         self.arguments =
             ["gateway", "--listen", "127.0.0.1:\(port)", "--log-level", "warning", "--parent", "\(getpid())"]
             + arguments
@@ -40,64 +39,35 @@ final class GatewayProcess: Sendable {
     }
 
     func start() async throws {
-        let log = open(directory + "/log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-        defer { close(log) }
-        guard let pid = OwnProgram.spawn(arguments, environment: environment, output: log) else {
-            throw Failure("a gateway could not be started")
-        }
-        child.withLock { $0 = pid }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while await Thread.run(
-            name: "gateway-ready", { [port] in GatewayClient(port: port).send("GET", "/readyz").status }) != 200
-        {
-            guard ContinuousClock.now < deadline, isAlive else {
-                throw Failure("the gateway did not come up: \(said)")
-            }
-            try await Task.sleep(for: .milliseconds(20))
+        let process = try StartedProcess("a gateway", arguments, environment: environment, log: directory + "/log")
+        child.withLock { $0 = process }
+        try await Patience.wait(
+            .seconds(60), every: .milliseconds(20), else: "the gateway did not come up: \(process.said)"
+        ) { [port] in
+            guard process.isAlive else { throw Failure("the gateway ended: \(process.said)") }
+            return await Thread.run(name: "gateway-ready") { GatewayClient(port: port).send("GET", "/readyz").status }
+                == 200
         }
     }
 
     /// What it logged, the end of it.
-    var said: String { String(((try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? "").suffix(3000)) }
+    var said: String { child.withLock { $0 }?.said ?? "" }
 
-    var isAlive: Bool {
-        guard let pid = child.withLock({ $0 }) else { return false }
-        var information = siginfo_t()
-        let gone = waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0 && information.si_signo != 0
-        return !gone
-    }
+    var isAlive: Bool { child.withLock { $0 }?.isAlive ?? false }
 
     /// As a crash: kill -9. Waits until it is gone.
-    func kill() {
-        guard
-            let pid = child.withLock({ child in
-                defer { child = nil }; return child
-            })
-        else { return }
-        Glibc.kill(pid, SIGKILL)
-        var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-    }
+    func kill() { child.withLock { $0 }?.kill() }
 
     /// Stops it as a service manager does. Throws if it did not end well.
     func stop() async throws {
-        guard
-            let pid = child.withLock({ child in
-                defer { child = nil }; return child
-            })
-        else { return }
-        Glibc.kill(pid, SIGTERM)
-        let status = await Thread.run(name: "gateway-stop") {
-            var status: Int32 = 0
-            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-            return status
-        }
-        guard status == 0 else { throw Failure("the gateway ended badly (status \(status)): \(said)") }
+        guard let process = child.withLock({ $0 }) else { return }
+        let code = await process.end()
+        guard code == 0 else { throw Failure("the gateway ended badly (\(code)): \(said)") }
     }
 
     /// Processor seconds, and resident megabytes at the most.
     var usage: (processor: Double, most: Double) {
-        guard let pid = child.withLock({ $0 }) else { return (0, 0) }
+        guard let pid = child.withLock({ $0?.pid }) else { return (0, 0) }
         let ticks = ProcessTable.ticks(of: pid)?.own ?? 0
         return (ticks / ProcessTable.ticksPerSecond, Double(ProcessTable.resident(of: pid).most) / 1_048_576)
     }
@@ -118,15 +88,9 @@ enum GatewayTool {
             throw Failure("there is no program \(name)", hint: "on Debian: apt install nghttp2-client wrk nginx")
         }
         let output = "\(directory)/\(name)-\(UInt32.random(in: .min ... .max))"
-        let log = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        defer { close(log) }
-        guard let pid = OwnProgram.spawn(arguments, environment: ProcessEnvironment.own, output: log, instead: program)
-        else { throw Failure("\(name) could not be started") }
-        let status = await Thread.run(name: "gateway-tool") {
-            var status: Int32 = 0
-            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-            return status
-        }
+        let process = try StartedProcess(
+            name, arguments, environment: ProcessEnvironment.own, log: output, program: program)
+        let status = await process.end(nil)
         let said = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
         guard status == 0 else { throw Failure("\(name) ended badly: \(said.suffix(1000))") }
         return said

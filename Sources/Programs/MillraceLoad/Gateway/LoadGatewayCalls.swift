@@ -6,8 +6,8 @@ import Postgres
 import Threads
 
 extension Command {
-    static let loadGatewayCalls = Command(
-        ["load", "gateway-calls"],
+    static let loadGatewayCalls = scenario(
+        "gateway-calls",
         summary: "Measure calls through the gateway beside direct calls of the same function",
         discussion: """
             People check in again and again, each on a connection that stays open: through POST /v1/rpc/check_in of a gateway in \
@@ -17,34 +17,28 @@ extension Command {
             or h2load call, too; with --nginx, h2load calls by HTTP/2 through nginx.
             """,
         flags: [
-            .single(
-                "connections", "N", .integer(1...200), environment: .none, fallback: "16", help: "Connections at once."),
-            .single("seconds", "N", .integer(1...600), environment: .none, fallback: "5", help: "Of each turn."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How many rounds."),
+            .count("connections", 1...200, 16, "Connections at once."),
+            .count("seconds", 1...600, 5, "Of each turn."),
+            .count("rounds", 1...25, 5, "How many rounds."),
             .single(
                 "with", "TOOL", .choice(["wrk", "h2load"]), environment: .none,
                 help: "Have this program of Debian's call the gateway, too."),
             .toggle("nginx", environment: .none, help: "Also through nginx, by HTTP/2, with h2load."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load gateway-calls", "16 connections, about a minute and a half"),
             Example("millrace load gateway-calls --with wrk --nginx --strict", "by others' programs, too"),
         ]
     ) { invocation in
-        do {
-            return try await GatewayCallsScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await GatewayCallsScenario(invocation: invocation).run()
     }
 }
 
 private struct GatewayCallsScenario: Sendable {
     let invocation: Invocation
 
-    private var connections: Int { invocation.parsed.integer("connections") ?? 16 }
-    private var seconds: Double { Double(invocation.parsed.integer("seconds") ?? 5) }
+    private var connections: Int { invocation.count("connections") }
+    private var seconds: Double { Double(invocation.count("seconds")) }
 
     /// What one way of calling reached in its turns.
     private struct Way: Sendable {
@@ -75,7 +69,7 @@ private struct GatewayCallsScenario: Sendable {
     }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let ground = try await GatewayGround.make(invocation, on: connection)
         let callers = try await people(ground, on: connection)
         await connection.close()
@@ -90,7 +84,7 @@ private struct GatewayCallsScenario: Sendable {
             Way(name: "through the gateway", key: "gateway") { try await kept(gateway.port, requests) },
         ]
         ways += try await tools(gateway, callers)
-        let rounds = invocation.parsed.integer("rounds") ?? 5
+        let rounds = invocation.count("rounds")
         var processor = 0.0
         for round in 1...rounds {
             // Each goes first as often as the others, as far as the rounds go.
@@ -207,10 +201,7 @@ private struct GatewayCallsScenario: Sendable {
     }
 
     private func rate(_ result: yardstick_result, _ what: String) throws -> Double {
-        var failure = result.failure
-        let said = withUnsafeBytes(of: &failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        guard said.isEmpty else { throw Failure("the \(what) could not be measured: \(said)") }
-        return Double(result.jobs) / result.seconds
+        try Yardstick.Result(result, "the \(what)").perSecond
     }
 
     // MARK: others' programs

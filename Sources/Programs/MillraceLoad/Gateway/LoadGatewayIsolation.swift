@@ -3,8 +3,8 @@ import Postgres
 import Synchronization
 
 extension Command {
-    static let loadGatewayIsolation = Command(
-        ["load", "gateway-isolation"],
+    static let loadGatewayIsolation = scenario(
+        "gateway-isolation",
         summary: "Let many people call a gateway at random, and look for what is another's in every answer",
         discussion: """
             Plants documents, jobs, moods, hobbies, contacts, alarms, profiles, notices, letters and devices of people in families and \
@@ -14,31 +14,20 @@ extension Command {
             says what each may see.
             """,
         flags: [
-            .single(
-                "users", "N", .integer(20...9000), environment: .none, fallback: "200", help: "People, ten to a group."),
-            .single(
-                "calls", "N", .integer(1...1_000_000), environment: .none, fallback: "2000", help: "Calls of each."),
-            .single(
-                "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
-                help: "Of the marks and of the choices."),
-            .single(
-                "doors", "N", .integer(0...1_000_000), environment: .none, fallback: "1000000",
-                help: "The most names to try that are no doors."),
+            .count("users", 20...9000, 200, "People, ten to a group."),
+            .count("calls", 1...1_000_000, 2000, "Calls of each."),
+            .count("seed", 0...1_000_000_000, 1, "Of the marks and of the choices."),
+            .count("doors", 0...1_000_000, 1_000_000, "The most names to try that are no doors."),
             .single(
                 "break", "NAME", .choice(IsolationBreak.allCases.map(\.rawValue)), environment: .none,
                 help: "Remove this safeguard in the scenario's database; the search must notice it."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load gateway-isolation --strict", "200 people, 400,000 calls"),
             Example("millrace load gateway-isolation --users 40 --calls 100 --seed 7", "a look"),
         ]
     ) { invocation in
-        do {
-            return try await GatewayIsolationScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await GatewayIsolationScenario(invocation: invocation).run()
     }
 }
 
@@ -46,10 +35,10 @@ struct GatewayIsolationScenario: Sendable {
     let invocation: Invocation
 
     func run() async throws -> ExitCode {
-        let users = invocation.parsed.integer("users") ?? 200
-        let calls = invocation.parsed.integer("calls") ?? 2000
-        let seed = invocation.parsed.integer("seed") ?? 1
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let users = invocation.count("users")
+        let calls = invocation.count("calls")
+        let seed = invocation.count("seed")
+        let connection = try await invocation.connect()
         let ground = try await GatewayGround.make(invocation, on: connection)
         if let name = invocation.parsed.string("break"), let broken = IsolationBreak(rawValue: name) {
             try await connection.run(script: broken.script)
@@ -60,7 +49,7 @@ struct GatewayIsolationScenario: Sendable {
         try await world.plant(on: connection)
         await connection.close()
         invocation.console.note("there are \(Humane.count(world.closed.count)) names that are no doors for apps")
-        let doors = await world.tryDoors(most: invocation.parsed.integer("doors") ?? 1_000_000)
+        let doors = await world.tryDoors(most: invocation.count("doors"))
         let (began, console) = (ContinuousClock.now, invocation.console)
         let progress = Mutex((done: 0, tenths: Tenths()))
         let played = await world.play(calls: calls) { some in

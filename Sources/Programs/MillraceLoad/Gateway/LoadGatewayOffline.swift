@@ -6,8 +6,8 @@ import Synchronization
 import Threads
 
 extension Command {
-    static let loadGatewayOffline = Command(
-        ["load", "gateway-offline"],
+    static let loadGatewayOffline = scenario(
+        "gateway-offline",
         summary: "Hand in offline batches in order and in disorder, while the gateway is killed, and compare the ends",
         discussion: """
             For each run a batch of random operations is made, with some that must be refused and a check-in between them. One person \
@@ -16,38 +16,28 @@ extension Command {
             again; devices send again what got no answer.
             """,
         flags: [
-            .single(
-                "runs", "N", .integer(1...1_000_000), environment: .none, fallback: "1000", help: "How many batches."),
-            .single(
-                "kills", "N", .integer(0...1000), environment: .none, fallback: "40",
-                help: "How often the gateway is killed."),
-            .single(
-                "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
-                help: "Of the first batch; the others follow from it."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("runs", 1...1_000_000, 1000, "How many batches."),
+            .count("kills", 0...1000, 40, "How often the gateway is killed."),
+            .count("seed", 0...1_000_000_000, 1, "Of the first batch; the others follow from it."),
         ],
         examples: [
             Example("millrace load gateway-offline --strict", "1,000 batches, 40 kills"),
             Example("millrace load gateway-offline --runs 1 --kills 0 --seed 4711", "one that failed, once more"),
         ]
     ) { invocation in
-        do {
-            return try await GatewayOfflineScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await GatewayOfflineScenario(invocation: invocation).run()
     }
 }
 
 struct GatewayOfflineScenario: Sendable {
     let invocation: Invocation
 
-    private var runs: Int { invocation.parsed.integer("runs") ?? 1000 }
-    private var kills: Int { invocation.parsed.integer("kills") ?? 40 }
+    private var runs: Int { invocation.count("runs") }
+    private var kills: Int { invocation.count("kills") }
 
     func run() async throws -> ExitCode {
-        let seed = invocation.parsed.integer("seed") ?? 1
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let seed = invocation.count("seed")
+        let connection = try await invocation.connect()
         let ground = try await GatewayGround.make(invocation, on: connection)
         let gateway = try await GatewayProcess.start(ground, environment: UnlimitedGateway.environment)
         let world = OfflineWorld(ground: ground, port: gateway.port, seed: UInt64(seed))

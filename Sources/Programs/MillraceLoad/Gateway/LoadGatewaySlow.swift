@@ -8,8 +8,8 @@ import Threads
 import Workers
 
 extension Command {
-    static let loadGatewaySlow = Command(
-        ["load", "gateway-slow"],
+    static let loadGatewaySlow = scenario(
+        "gateway-slow",
         summary: "Measure what slow readers and idle connections of a gateway cost jobs",
         discussion: """
             A worker drains jobs, and starts jobs that come at a steady rate, beside a gateway in its own process: in turn without \
@@ -18,41 +18,27 @@ extension Command {
             time. An ordinary caller must be served meanwhile.
             """,
         flags: [
-            .single(
-                "idle", "N", .integer(0...50_000), environment: .none, fallback: "5000",
-                help: "Connections that do next to nothing."),
-            .single(
-                "slow", "N", .integer(0...5000), environment: .none, fallback: "300",
-                help: "Streams that are hardly read."),
-            .single(
-                "rounds", "N", .integer(1...25), environment: .none, fallback: "3",
-                help: "Drains with and without them."),
-            .single(
-                "drain", "N", .integer(1000...10_000_000), environment: .none, fallback: "100000",
-                help: "Jobs of each drain."),
-            .single(
-                "seconds", "N", .integer(5...600), environment: .none, fallback: "15",
-                help: "Of steady jobs, each time."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."), Setting.slots.flag,
+            .count("idle", 0...50_000, 5000, "Connections that do next to nothing."),
+            .count("slow", 0...5000, 300, "Streams that are hardly read."),
+            .count("rounds", 1...25, 3, "Drains with and without them."),
+            .count("drain", 1000...10_000_000, 100_000, "Jobs of each drain."),
+            .count("seconds", 5...600, 15, "Of steady jobs, each time."),
+            Setting.slots.flag,
         ],
         examples: [
             Example("millrace load gateway-slow", "5,000 idle connections and 300 slow readers"),
             Example("millrace load gateway-slow --idle 200 --slow 20 --rounds 1 --drain 20000", "a look"),
         ]
     ) { invocation in
-        do {
-            return try await GatewaySlowScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await GatewaySlowScenario(invocation: invocation).run()
     }
 }
 
 private struct GatewaySlowScenario: Sendable {
     let invocation: Invocation
 
-    private var idle: Int { invocation.parsed.integer("idle") ?? 5000 }
-    private var slow: Int { invocation.parsed.integer("slow") ?? 300 }
+    private var idle: Int { invocation.count("idle") }
+    private var slow: Int { invocation.count("slow") }
     private static let people = (0..<50).map { "slow-\($0)" }
     private static let rate = 100
 
@@ -65,7 +51,7 @@ private struct GatewaySlowScenario: Sendable {
 
     func run() async throws -> ExitCode {
         Self.raiseDescriptors()
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let ground = try await GatewayGround.make(invocation, on: connection)
         let gateway = try await GatewayProcess.start(ground, environment: UnlimitedGateway.environment)
         try await people(on: connection)
@@ -73,7 +59,7 @@ private struct GatewaySlowScenario: Sendable {
         let tokens = Self.people.map { ground.token($0) }
         var sides = [Side(), Side()]
         var held = GatewayCrowd.Counts()
-        let rounds = invocation.parsed.integer("rounds") ?? 3
+        let rounds = invocation.count("rounds")
         for round in 0..<rounds * 2 {
             // Without, with, with, without: a drift of the machine's affects both alike.
             let isWith = round % 4 == 1 || round % 4 == 2
@@ -111,11 +97,11 @@ private struct GatewaySlowScenario: Sendable {
     ) async throws {
         let name = isWith ? "with \(Humane.count(idle + slow)) clients" : "without clients"
         let draining = Draining(
-            invocation: invocation, connection: connection, jobs: invocation.parsed.integer("drain") ?? 100_000)
+            invocation: invocation, connection: connection, jobs: invocation.count("drain"))
         try await draining.enqueue(queue: "load.slow", label: "round \(round + 1) of \(all): enqueued")
         let costs = try await draining.drain("load.slow", label: name)
         side.rates.append(Double(costs.jobs) / max(costs.seconds, 0.001))
-        let seconds = invocation.parsed.integer("seconds") ?? 15
+        let seconds = invocation.count("seconds")
         let ordinary = Ordinary(port: gateway.port, token: token)
         side.pickUps.append(try await pickUp(jobs: seconds * Self.rate, on: connection))
         side.calls += ordinary.stop()
@@ -127,28 +113,23 @@ private struct GatewaySlowScenario: Sendable {
     /// The 99th percentile from a call's time to its job's start, in milliseconds.
     private func pickUp(jobs: Int, on connection: Connection) async throws -> Double {
         let workers = try await LoadWorkers.start(
-            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
-        do {
-            let starts = try Starts(path: workers.marksPath, jobs: jobs)
-            let pacer = try await Pacer.open(try invocation.connectionOptions(), callers: 2)
-            let cadence = Cadence(
-                began: PracticeMarks.now() + 500_000_000, perSecond: Double(Self.rate), calls: jobs)
-            _ = try await pacer.run(cadence) { number, connection in
-                try await connection.execute(
-                    "select millrace.enqueue('practice.mark', $1, queue => 'load.steady')",
-                    [.json("{\"n\": \(number)}")])
-            }
-            try await starts.wait(forCount: jobs, atMost: .seconds(60))
-            guard starts.count >= jobs else { throw Failure("only \(starts.count) of \(jobs) jobs were started") }
-            try await workers.stop()
-            let waits = (0..<jobs).compactMap { n in
-                starts.time(of: n).map { Double(max(0, $0 - cadence.due(n))) / 1e6 }
-            }
-            return percentile(waits.sorted(), 0.99)
-        } catch {
-            await workers.giveUp()
-            throw error
+            1, invocation, arguments: invocation.slotArguments, on: connection)
+        let starts = try Starts(path: workers.marksPath, jobs: jobs)
+        let pacer = try await Pacer.open(try invocation.connectionOptions(), callers: 2)
+        let cadence = Cadence(
+            began: PracticeMarks.now() + 500_000_000, perSecond: Double(Self.rate), calls: jobs)
+        _ = try await pacer.run(cadence) { number, connection in
+            try await connection.execute(
+                "select millrace.enqueue('practice.mark', $1, queue => 'load.steady')",
+                [.json("{\"n\": \(number)}")])
         }
+        try await starts.wait(forCount: jobs, atMost: .seconds(60))
+        guard starts.count >= jobs else { throw Failure("only \(starts.count) of \(jobs) jobs were started") }
+        try await workers.stop()
+        let waits = (0..<jobs).compactMap { n in
+            starts.time(of: n).map { Double(max(0, $0 - cadence.due(n))) / 1e6 }
+        }
+        return percentile(waits.sorted(), 0.99)
     }
 
     private func report(_ sides: [Side], _ held: GatewayCrowd.Counts, most: Double, events: Int) -> ExitCode {

@@ -6,8 +6,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadGatewayStreams = Command(
-        ["load", "gateway-streams"],
+    static let loadGatewayStreams = scenario(
+        "gateway-streams",
         summary: "Open ten thousand streams of changes on one gateway, and see that each client gets each change once",
         discussion: """
             Starts a Postgres, a gateway and a worker of its own, opens streams for as many people, and commits changes at a steady rate \
@@ -17,47 +17,37 @@ extension Command {
             have seen what the database has for its person: all, once, in order. Needs two file descriptors for each stream.
             """,
         flags: [
-            .single(
-                "streams", "N", .integer(10...14_000), environment: .none, fallback: "10000", help: "Open streams."),
-            .single(
-                "rate", "N", .integer(1...5000), environment: .none, fallback: "200", help: "Changes a second."),
-            .single(
-                "jobs", "N", .integer(1...5000), environment: .none, fallback: "200",
-                help: "Jobs a second for the worker beside."),
-            .single(
-                "seconds", "N", .integer(2...86_400), environment: .none, fallback: "30",
-                help: "How long to measure, and how long after each fault."),
+            .count("streams", 10...14_000, 10_000, "Open streams."),
+            .count("rate", 1...5000, 200, "Changes a second."),
+            .count("jobs", 1...5000, 200, "Jobs a second for the worker beside."),
+            .count("seconds", 2...86_400, 30, "How long to measure, and how long after each fault."),
             .toggle("faults", environment: .none, help: "Kill the gateway, restart Postgres, reload the proxy."),
             .single(
                 "client", "FILE", environment: .none, hidden: true,
                 help: "A program that follows some streams, too; see deploy/checks/streams."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load gateway-streams", "ten thousand streams"),
             Example("millrace load gateway-streams --streams 1000 --seconds 10 --faults", "a look, with faults"),
         ]
     ) { invocation in
-        do {
-            return try await GatewayStreamsScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await GatewayStreamsScenario(invocation: invocation).run()
     }
 }
 
 private struct GatewayStreamsScenario: Sendable {
     let invocation: Invocation
 
-    private var streams: Int { invocation.parsed.integer("streams") ?? 10_000 }
-    private var span: Duration { .seconds(invocation.parsed.integer("seconds") ?? 30) }
+    private var streams: Int { invocation.count("streams") }
+    private var span: Duration { .seconds(invocation.count("seconds")) }
     private var hasFaults: Bool { invocation.parsed.isOn("faults") }
 
     func run() async throws -> ExitCode {
         if hasFaults, StreamWorld.nginx == nil {
             invocation.console.note("nginx is not installed: no proxy stands between, and none is reloaded")
         }
-        return try await StreamWorld.with(invocation, hasProxy: hasFaults && StreamWorld.nginx != nil, measure)
+        return try await measure(
+            try await StreamWorld.opened(invocation, hasProxy: hasFaults && StreamWorld.nginx != nil))
     }
 
     private func measure(_ world: StreamWorld) async throws -> ExitCode {
@@ -72,13 +62,14 @@ private struct GatewayStreamsScenario: Sendable {
         try await fleet.opened(streams, live, within: .seconds(300))
         let opening = began.duration(to: .now) / .seconds(1)
         let open = try resident(world)
-        live.update(["\(Humane.count(streams)) streams are open; nothing happens for ten seconds"])
-        let idle = try await idleShare(world)
+        let calm = min(span, .seconds(10))
+        live.update(["\(Humane.count(streams)) streams are open; nothing happens for \(Humane.duration(calm))"])
+        let idle = try await idleShare(world, over: calm)
         let other = try invocation.parsed.string("client").map { try OtherClient($0, world, people: min(streams, 50)) }
         let isOver = Mutex(false)
         async let committed = world.commit(
-            people: streams, perSecond: invocation.parsed.integer("rate") ?? 200,
-            jobsPerSecond: invocation.parsed.integer("jobs") ?? 200
+            people: streams, perSecond: invocation.count("rate"),
+            jobsPerSecond: invocation.count("jobs")
         ) { isOver.withLock { $0 } }
         try await pass(span, fleet, live, "measuring")
         let most = try resident(world)
@@ -140,11 +131,11 @@ private struct GatewayStreamsScenario: Sendable {
     }
 
     /// Of one core.
-    private func idleShare(_ world: StreamWorld) async throws -> Double {
+    private func idleShare(_ world: StreamWorld, over calm: Duration) async throws -> Double {
         guard let pid = world.kept.pid(of: "gateway"), let before = ProcessTable.ticks(of: pid) else { return 0 }
-        try await Task.sleep(for: .seconds(10))
+        try await Task.sleep(for: calm)
         guard let after = ProcessTable.ticks(of: pid) else { return 0 }
-        return (after.own - before.own) / ProcessTable.ticksPerSecond / 10 * 100
+        return (after.own - before.own) / ProcessTable.ticksPerSecond / (calm / .seconds(1)) * 100
     }
 
     private func cause(_ world: StreamWorld, _ fleet: StreamFleet, _ live: LiveRegion) async throws -> [String] {

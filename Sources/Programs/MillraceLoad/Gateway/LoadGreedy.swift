@@ -7,8 +7,8 @@ import Synchronization
 import Threads
 
 extension Command {
-    static let loadGreedy = Command(
-        ["load", "greedy"],
+    static let loadGreedy = scenario(
+        "greedy",
         summary: "Measure what a person who asks for everything costs another",
         discussion: """
             A few people call a gateway at a steady pace, alone first. Then one person floods it with each kind of request in turn, on \
@@ -17,32 +17,26 @@ extension Command {
             made alone. The same for the console, between two visitors: pages, live pages, wrong passwords.
             """,
         flags: [
-            .single("seconds", "N", .integer(1...600), environment: .none, fallback: "10", help: "Of each flood."),
-            .single(
-                "callers", "N", .integer(1...500), environment: .none, fallback: "40", help: "Of a flood, at once."),
+            .count("seconds", 1...600, 10, "Of each flood."),
+            .count("callers", 1...500, 40, "Of a flood, at once."),
             .single(
                 "only", "NAME", .text, environment: .none,
                 help: "This flood alone, such as pushes or pages; its name as the report has it."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load greedy", "about three minutes"),
             Example("millrace load greedy --only pushes --seconds 5", "one kind"),
         ]
     ) { invocation in
-        do {
-            return try await GreedyScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await GreedyScenario(invocation: invocation).run()
     }
 }
 
 private struct GreedyScenario: Sendable {
     let invocation: Invocation
 
-    private var seconds: Int { invocation.parsed.integer("seconds") ?? 10 }
-    private var callers: Int { invocation.parsed.integer("callers") ?? 40 }
+    private var seconds: Int { invocation.count("seconds") }
+    private var callers: Int { invocation.count("callers") }
     private var only: String? { invocation.parsed.string("only") }
 
     private static let people = 4
@@ -53,7 +47,7 @@ private struct GreedyScenario: Sendable {
     private static let mostConnections = 14.0
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         var bars = try await gateway(on: connection)
         bars += try await console(on: connection)
         await connection.close()
@@ -110,7 +104,7 @@ private struct GreedyScenario: Sendable {
             let page = ["/console/queues", "/console/jobs?state=ready", "/console/workers"][number % 3]
             return client.send("GET", page, headers: [("Cookie", other)])
         }
-        try await console.stop()
+        await console.stop()
         return bars
     }
 

@@ -19,7 +19,7 @@ final class StreamWorld: Sendable {
     let port: UInt16
     private let invocation: Invocation
     private let secret = "a secret of load gateway-streams alone"
-    private let proxy = Mutex<pid_t>(0)
+    private let proxy = Mutex<StartedProcess?>(nil)
 
     static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first { (path: String) in access(path, X_OK) == 0 }
 
@@ -33,20 +33,11 @@ final class StreamWorld: Sendable {
         port = hasProxy ? try Loopback.freePort() : gatewayPort
     }
 
-    /// Opens a world for `body`, and removes it whatever comes of that.
-    static func with(
-        _ invocation: Invocation, hasProxy: Bool, _ body: (StreamWorld) async throws -> ExitCode
-    ) async throws -> ExitCode {
+    /// It ends with the scenario.
+    static func opened(_ invocation: Invocation, hasProxy: Bool) async throws -> StreamWorld {
         let world = try StreamWorld(invocation, hasProxy: hasProxy)
-        do {
-            try await world.open()
-            let code = try await body(world)
-            await world.close()
-            return code
-        } catch {
-            await world.close()
-            throw error
-        }
+        try await world.open()
+        return world
     }
 
     var options: ConnectionOptions { ConnectionOptions(location: cluster.url(), applicationName: "load") }
@@ -61,11 +52,7 @@ final class StreamWorld: Sendable {
     }
 
     func open() async throws {
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.open()
         let connection = try await Connection.open(options, name: "load")
         try await connection.run(script: "create role millrace_client")
         do {
@@ -88,27 +75,16 @@ final class StreamWorld: Sendable {
                 "gateway", "--listen", "127.0.0.1:\(gatewayPort)", "--parent", "\(getpid())", "--log-level", "warning",
             ], environment: environment)
         if port != gatewayPort { try startProxy() }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !Self.answers(port) {
-            guard ContinuousClock.now < deadline else {
-                let log = (try? String(contentsOfFile: directory + "/gateway.log", encoding: .utf8)) ?? ""
-                throw Failure("the gateway does not answer: \(log.suffix(1000))")
-            }
-            try await Task.sleep(for: .milliseconds(100))
+        let isUp = try await Patience.waited(.seconds(60), every: .milliseconds(100)) { Self.answers(port) }
+        guard isUp else {
+            let log = (try? String(contentsOfFile: directory + "/gateway.log", encoding: .utf8)) ?? ""
+            throw Failure("the gateway does not answer: \(log.suffix(1000))")
         }
     }
 
     /// A token of this person, good for a day.
     func token(_ person: Int) -> String {
-        let head = Self.base64(Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8))
-        let expires = Int(Date().timeIntervalSince1970) + 86_400
-        let body = Self.base64(
-            Array(#"{"sub":"person-\#(person)","role":"authenticated","exp":\#(expires)}"#.utf8))
-        return "\(head).\(body).\(Self.base64(HMAC.sha256(Array("\(head).\(body)".utf8), key: Array(secret.utf8))))"
-    }
-
-    private static func base64(_ bytes: [UInt8]) -> String {
-        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        GatewayToken.signed(GatewayGround.claims("person-\(person)"), secret: secret)
     }
 
     private static func answers(_ port: UInt16) -> Bool {
@@ -142,15 +118,10 @@ final class StreamWorld: Sendable {
             }
         }
         """.write(toFile: "\(directory)/nginx.conf", atomically: true, encoding: .utf8)
-        let log = Glibc.open("\(directory)/nginx.out", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-        defer { Glibc.close(log) }
-        guard
-            let pid = OwnProgram.spawn(
-                ["-c", "\(directory)/nginx.conf", "-p", directory, "-e", "\(directory)/nginx.log"],
-                environment: invocation.environment, output: log, instead: program)
-        else { throw Failure("nginx could not be started") }
-        proxy.withLock { $0 = pid }
-        LoadGround.atEnd { kill(pid, SIGTERM) }
+        let process = try StartedProcess(
+            "nginx", ["-c", "\(directory)/nginx.conf", "-p", directory, "-e", "\(directory)/nginx.log"],
+            environment: invocation.environment, log: "\(directory)/nginx.out", program: program)
+        proxy.withLock { $0 = process }
     }
 
     // MARK: Faults
@@ -160,29 +131,11 @@ final class StreamWorld: Sendable {
     }
 
     func restartPostgres() async throws {
-        do {
-            try await cluster.stop(.immediate, deadline: .seconds(60))
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.close(.immediate)
+        try await cluster.open()
     }
 
-    func reloadProxy() {
-        let pid = proxy.withLock { $0 }
-        if pid > 0 { kill(pid, SIGHUP) }
-    }
-
-    func close() async {
-        kept.kill()
-        let pid = proxy.withLock { pid in
-            defer { pid = 0 }
-            return pid
-        }
-        if pid > 0 { kill(pid, SIGTERM) }
-        try? await cluster.remove(deadline: .seconds(60))
-        try? FileManager.default.removeItem(atPath: directory)
-    }
+    func reloadProxy() { proxy.withLock { $0 }?.signal(SIGHUP) }
 
     // MARK: Load
 

@@ -5,8 +5,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadHostile = Command(
-        ["load", "hostile"],
+    static let loadHostile = scenario(
+        "hostile",
         summary: "Call every door of a client with random and hostile arguments, beside another tenant's load",
         discussion: """
             A tenant's jobs come at a steady rate: first alone, then beside logins with the client's role. These \
@@ -16,35 +16,30 @@ extension Command {
             database of its own and a superuser, who creates the role of the logins and removes it.
             """,
         flags: [
-            .single("minutes", "N", .integer(1...1440), environment: .none, fallback: "30", help: "How long to call."),
-            .single(
-                "rate", "N", .integer(1...5000), environment: .none, fallback: "100",
-                help: "The tenant's jobs a second."),
-            .single("callers", "N", .integer(1...64), environment: .none, fallback: "2", help: "Hostile logins."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
-            Setting.slots.flag, Setting.directURL.flag,
+            .count("minutes", 1...1440, 30, "How long to call."),
+            .count("seconds", 1...86_400, "How long, instead of --minutes."),
+            .count("rate", 1...5000, 100, "The tenant's jobs a second."),
+            .count("callers", 1...64, 2, "Hostile logins."),
+            Setting.slots.flag,
+            Setting.directURL.flag,
         ],
         examples: [
             Example("millrace load hostile", "half an hour"), Example("millrace load hostile --minutes 2", "a look"),
         ]
     ) { invocation in
-        do {
-            return try await HostileScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await HostileScenario(invocation: invocation).run()
     }
 }
 
 private struct HostileScenario: Sendable {
     let invocation: Invocation
 
-    private var rate: Int { invocation.parsed.integer("rate") ?? 100 }
-    private var span: Duration { .seconds(60 * (invocation.parsed.integer("minutes") ?? 30)) }
-    private static let calm = Duration.seconds(30)
+    private var rate: Int { invocation.count("rate") }
+    private var span: Duration { invocation.span }
+    private var calm: Duration { min(span, .seconds(30)) }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         let role = "hostile_\(UInt32.random(in: 1...UInt32.max))"
         try await make(role, on: connection)
         // The calls set claims, as a gateway does.
@@ -92,43 +87,36 @@ private struct HostileScenario: Sendable {
     private func play(as role: String, on connection: Connection) async throws -> ExitCode {
         let began = try await started(connection)
         let workers = try await LoadWorkers.start(
-            1, invocation, arguments: ["--slots", "\(invocation.settings.slots)"], on: connection)
-        do {
-            let calm = rate * Int(Self.calm / .seconds(1))
-            let hostile = rate * Int(span / .seconds(1))
-            let starts = try Starts(path: workers.marksPath, jobs: calm + hostile)
-            let before = try await offer(calm, from: 0, starts: starts)
-            invocation.console.note(
-                "the tenant alone: p99 \(Humane.decimal(before / 1e6, places: 2)) ms; now the others call")
-            let end = ContinuousClock.now + span
-            var tally = HostileCaller.Tally()
-            let options = try invocation.connectionOptions()
-            let callers = invocation.parsed.integer("callers") ?? 2
-            let during = try await withThrowingTaskGroup(of: HostileCaller.Tally.self) { group in
-                for n in 0..<callers {
-                    group.addTask {
-                        try await HostileCaller(options: options, role: role, seed: Double(n + 1) / 100).call(
-                            until: end)
-                    }
+            1, invocation, arguments: invocation.slotArguments, on: connection)
+        let calm = rate * Int(calm / .seconds(1))
+        let hostile = rate * Int(span / .seconds(1))
+        let starts = try Starts(path: workers.marksPath, jobs: calm + hostile)
+        let before = try await offer(calm, from: 0, starts: starts)
+        invocation.console.note(
+            "the tenant alone: p99 \(Humane.decimal(before / 1e6, places: 2)) ms; now the others call")
+        let end = ContinuousClock.now + span
+        var tally = HostileCaller.Tally()
+        let options = try invocation.connectionOptions()
+        let callers = invocation.count("callers")
+        let during = try await withThrowingTaskGroup(of: HostileCaller.Tally.self) { group in
+            for n in 0..<callers {
+                group.addTask {
+                    try await HostileCaller(options: options, role: role, seed: Double(n + 1) / 100).call(
+                        until: end)
                 }
-                let during = try await offer(hostile, from: calm, starts: starts)
-                for try await one in group { tally.add(one) }
-                return during
             }
-            let resident = workers.usage().mostResident
-            let restarted = try await started(connection) != began
-            try await workers.stop()
-            return report(before, during, resident, restarted: restarted, tally)
-        } catch {
-            await workers.giveUp()
-            throw error
+            let during = try await offer(hostile, from: calm, starts: starts)
+            for try await one in group { tally.add(one) }
+            return during
         }
+        let resident = workers.usage().mostResident
+        let restarted = try await started(connection) != began
+        try await workers.stop()
+        return report(before, during, resident, restarted: restarted, tally)
     }
 
     private func started(_ connection: Connection) async throws(PostgresError) -> String {
-        try await connection.query("select pg_postmaster_start_time()::text") {
-            row throws(PostgresError) in try row.string(0)
-        }.first ?? ""
+        try await connection.text("select pg_postmaster_start_time()::text")
     }
 
     /// The 99th percentile from a call's time to its job's start, in nanoseconds.

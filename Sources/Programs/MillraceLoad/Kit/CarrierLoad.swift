@@ -9,18 +9,13 @@ import Telemetry
 /// Many letters through one provider, with a fixed number at a time.
 struct ProviderLoad: Sendable {
     static let flags: [CommandFlag] = [
-        .single("sessions", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Messages at a time."),
-        .single(
-            "messages", "N", .integer(1...10_000_000), environment: .none, fallback: "5000",
-            help: "How many in each round."),
-        .single(
-            "bytes", "N", .integer(100...10_000_000), environment: .none, fallback: "10240",
-            help: "Bytes of each message's text."),
-        .single(
-            "attachment", "N", .integer(1...28_000_000), environment: .none,
-            help: "Bytes of an attachment to each message; the peak of memory must then stay below 300 MB."),
-        .single("rounds", "N", .integer(1...25), environment: .none, fallback: "3", help: "How many rounds."),
-        .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+        .count("sessions", 1...1000, 8, "Messages at a time."),
+        .count("messages", 1...10_000_000, 5000, "How many in each round."),
+        .count("bytes", 100...10_000_000, 10_240, "Bytes of each message's text."),
+        .count(
+            "attachment", 1...28_000_000,
+            "Bytes of an attachment to each message; the peak of memory must then stay below 300 MB."),
+        .count("rounds", 1...25, 3, "How many rounds."),
     ]
 
     /// Made up while it is read, in the pieces a store would hand on.
@@ -39,10 +34,10 @@ struct ProviderLoad: Sendable {
 
     init(_ invocation: Invocation) {
         self.invocation = invocation
-        sessions = invocation.parsed.integer("sessions") ?? 8
-        messages = invocation.parsed.integer("messages") ?? 5000
-        bytes = invocation.parsed.integer("bytes") ?? 10_240
-        rounds = invocation.parsed.integer("rounds") ?? 3
+        sessions = invocation.count("sessions")
+        messages = invocation.count("messages")
+        bytes = invocation.count("bytes")
+        rounds = invocation.count("rounds")
         attachment = invocation.parsed.integer("attachment")
         text = String(repeating: String(repeating: "x", count: 70) + "\n", count: max(1, bytes / 72))
     }
@@ -52,19 +47,11 @@ struct ProviderLoad: Sendable {
         _ provider: some MailProvider, beside: (name: String, share: Double)? = nil,
         _ other: (@Sendable () async throws -> Double)? = nil
     ) async throws -> ExitCode {
-        var ours: [Double] = []
-        var others: [Double] = []
-        for round in 1...rounds {
-            for isOurs in round % 2 == 1 ? [false, true] : [true, false] {
-                if isOurs {
-                    ours.append(try await measure(provider, round))
-                    note(round, provider.name, ours)
-                } else if let other {
-                    others.append(try await other())
-                    note(round, beside?.name ?? "", others)
-                }
-            }
-        }
+        var ways: [(name: String, turn: (String) async throws -> Double)] = []
+        if let beside, let other { ways.append((beside.name, { _ in try await other() })) }
+        ways.append((provider.name, { _ in try await measure(provider) }))
+        let rates = try await WaysInTurn(invocation).take(ways)
+        let (ours, others) = (rates[rates.count - 1], rates.count > 1 ? rates[0] : [])
         var bars: [Bar] = []
         if let beside {
             let shares = zip(ours, others).map { $0 / $1 }.sorted()
@@ -94,11 +81,7 @@ struct ProviderLoad: Sendable {
 
     private func spell(_ rates: [Double]) -> String { Humane.count(Int(percentile(rates.sorted(), 0.5))) }
 
-    private func note(_ round: Int, _ name: String, _ rates: [Double]) {
-        invocation.console.note("round \(round) of \(rounds), \(name): \(Humane.count(Int(rates[rates.count - 1])))/s")
-    }
-
-    private func measure(_ provider: some MailProvider, _ round: Int) async throws -> Double {
+    private func measure(_ provider: some MailProvider) async throws -> Double {
         let supervisor = Supervisor(Supervisor.Options(), log: Log(threshold: .error) { _ in })
         let began = ContinuousClock.now
         try await supervisor.call(provider.name) { call in

@@ -30,11 +30,10 @@ struct Failover: Sendable {
     }
 
     func open(on connection: Connection) async throws {
-        do {
-            _ = try await standby.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
+        LoadGround.atEnd { [standby] in
+            if standby.isRunning() { try? await standby.stop(.immediate, deadline: .seconds(60)) }
         }
+        try await standby.open(within: .seconds(120))
         guard mode == .synchronous else { return }
         try await connection.execute("alter system set synchronous_standby_names = '*'")
         try await connection.execute("select pg_reload_conf()")
@@ -58,11 +57,7 @@ struct Failover: Sendable {
             kill(receiver, SIGSTOP)
             try await Task.sleep(for: .seconds(1))
         }
-        do {
-            try await primary.stop(.immediate, deadline: .seconds(60))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await primary.close(.immediate, within: .seconds(60))
         if let receiver { kill(receiver, SIGCONT) }
         let connection = try await Connection.open(ConnectionOptions(location: standby.url()), name: "failover")
         // Nobody follows the new one: it must not wait for a standby.
@@ -83,7 +78,4 @@ struct Failover: Sendable {
         return pid
     }
 
-    func close() async {
-        try? await standby.stop(.immediate, deadline: .seconds(60))
-    }
 }

@@ -17,6 +17,7 @@ final class KeptWorkers: Sendable {
     /// - Parameter directory: where each writes its log, `<name>.log`.
     init(directory: String) {
         self.directory = directory
+        LoadGround.atEnd { [self] in kill() }
     }
 
     /// - Parameter program: this one if not given.

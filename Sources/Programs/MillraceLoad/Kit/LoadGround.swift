@@ -9,11 +9,12 @@ import Threads
 extension Command {
     /// A measurement never shares a database with real jobs and workers, and removes what it made, even when it is stopped.
     var onItsOwnGround: Command {
-        guard path.first == "load", settings != .unused else { return self }
+        guard path.first == "load" else { return self }
+        let measures = settings != .unused
+        let promise =
+            " A database with jobs or workers is left alone: one of its own is made beside it, and dropped at the end."
         return Command(
-            path, summary: summary,
-            discussion: discussion + (discussion.isEmpty ? "" : " ")
-                + "A database with jobs or workers is left alone: one of its own is made beside it, and dropped at the end.",
+            path, summary: summary, discussion: discussion + (measures ? promise : ""),
             arguments: arguments, flags: flags, examples: examples, settings: settings
         ) { invocation in
             UnixSignals.onStop { _ in
@@ -23,10 +24,12 @@ extension Command {
                     exit(ExitCode.failed.rawValue)
                 }
             }
-            guard let options = try? invocation.connectionOptions() else { return try await self.run(invocation) }
             let outcome: Result<ExitCode, any Error>
             do {
-                outcome = .success(try await self.run(try await LoadGround.choose(for: invocation, options)))
+                let options = measures ? try? invocation.connectionOptions() : nil
+                var ground = invocation
+                if let options { ground = try await LoadGround.choose(for: invocation, options) }
+                outcome = .success(try await self.run(ground))
             } catch {
                 outcome = .failure(error)
             }
@@ -112,8 +115,7 @@ enum LoadGround {
     }
 
     private static func count(_ sql: String, on connection: Connection) async throws -> Int {
-        try await connection.query(.shipped(Array(sql.utf8))) { row throws(PostgresError) in Int(try row.int(0)) }.first
-            ?? 0
+        try await connection.int(.shipped(Array(sql.utf8)))
     }
 
     private static func make(

@@ -1,9 +1,14 @@
 import CommandKit
 import Glibc
+import Synchronization
 
-/// A mail server on loopback that takes everything and keeps nothing.
+/// A mail server on loopback that takes everything, counts it and keeps nothing.
 final class MailSink: Sendable {
     private let server: Loopback.Server
+    private let count = Atomic(0)
+
+    /// How many messages it has taken.
+    var taken: Int { count.load(ordering: .relaxed) }
 
     init() throws {
         server = try Loopback.Server()
@@ -36,6 +41,7 @@ final class MailSink: Sendable {
                 buffer.removeSubrange(..<end.upperBound)
                 if isData {
                     isData = false
+                    count.add(1, ordering: .relaxed)
                     say("250 taken")
                     continue
                 }
@@ -51,9 +57,9 @@ final class MailSink: Sendable {
                 }
             }
             if !answers.isEmpty { flush() }
-            let count = recv(client, &chunk, chunk.count, 0)
-            guard count > 0, buffer.count < 64 << 20 else { return }
-            buffer += chunk[..<count]
+            let got = recv(client, &chunk, chunk.count, 0)
+            guard got > 0, buffer.count < 64 << 20 else { return }
+            buffer += chunk[..<got]
         }
     }
 }

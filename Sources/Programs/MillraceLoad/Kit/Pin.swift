@@ -22,8 +22,6 @@ struct Pin: Sendable {
     }
 
     private static func snapshot(on connection: Connection) async throws(PostgresError) -> String {
-        try await connection.query("select pg_current_snapshot()::text") { row throws(PostgresError) in
-            try row.string(0)
-        }.first ?? ""
+        try await connection.text("select pg_current_snapshot()::text")
     }
 }

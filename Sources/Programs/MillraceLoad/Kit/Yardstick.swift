@@ -76,13 +76,17 @@ struct Yardstick: Sendable {
 
     func run(_ body: @escaping @Sendable (String) -> yardstick_result) async throws -> Result {
         let result = await Thread.run(name: "yardstick") { [location] in body(location) }
+        return try Result(
+            result, "the hand-written limit", hint: "it needs the rights of the schema's owner")
+    }
+}
+
+extension Yardstick.Result {
+    /// What a C loop measured, or the failure that it told of.
+    init(_ result: yardstick_result, _ what: String, hint: String? = nil) throws(Failure) {
         var failure = result.failure
         let said = withUnsafeBytes(of: &failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        guard said.isEmpty else {
-            throw Failure(
-                "the hand-written limit could not be measured: \(said)",
-                hint: "it needs the rights of the schema's owner")
-        }
-        return Result(jobs: Int(result.jobs), seconds: result.seconds)
+        guard said.isEmpty else { throw Failure("\(what) could not be measured: \(said)", hint: hint) }
+        self.init(jobs: Int(result.jobs), seconds: result.seconds)
     }
 }

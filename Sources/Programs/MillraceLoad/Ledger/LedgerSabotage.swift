@@ -54,10 +54,10 @@ enum LedgerSabotage {
         _ text: String, with other: String, in function: String, on connection: Connection
     ) async throws {
         let source =
-            try await connection.query(
+            try await connection.text(
                 "select pg_get_functiondef(p.oid) from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'millrace' and p.proname = $1",
                 [.text(function)]
-            ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
+            )
         guard source.contains(text) else {
             throw Failure("the function \(function) has changed: the break finds nothing to take out")
         }

@@ -113,10 +113,10 @@ struct LedgerHandlers: Sendable {
 
     private func times(_ what: String, of job: Int64) async throws -> Int {
         try await persist { connection throws(PostgresError) in
-            try await connection.query(
+            try await connection.int(
                 "select count(distinct token) from ledger.entry where job = $1 and what = $2",
                 [.int8(job), .text(what)]
-            ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+            )
         }
     }
 

@@ -82,11 +82,7 @@ final class LedgerWorld: Sendable {
     }
 
     func open() async throws {
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.open(within: .seconds(120))
         let connection = try await office()
         _ = try await Migrator.ofAllRooms().migrate(on: connection)
         try await connection.run(
@@ -198,7 +194,6 @@ final class LedgerWorld: Sendable {
         kept.kill()
         let pooler = state.withLock { $0.pooler }
         if pooler > 0 { kill(pooler, SIGKILL) }
-        await failover?.close()
         if keep {
             try? await cluster.stop(.fast, deadline: .seconds(60))
         } else {

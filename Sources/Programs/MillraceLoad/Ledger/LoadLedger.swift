@@ -6,8 +6,8 @@ import Queues
 import Synchronization
 
 extension Command {
-    static let loadLedger = Command(
-        ["load", "ledger"],
+    static let loadLedger = scenario(
+        "ledger",
         summary: "Prove that nothing is lost and nothing stale is accepted",
         discussion: """
             Starts a Postgres, a proxy, a pooler and four workers of its own and enqueues jobs of every shape: \
@@ -21,19 +21,13 @@ extension Command {
             room for the tables.
             """,
         flags: [
-            .single(
-                "minutes", "N", .integer(1...1440), environment: .none, fallback: "2", help: "How long to enqueue."),
-            .single(
-                "faults", "N", .integer(0...100_000), environment: .none,
-                help: "How many faults; 17 a minute if not given."),
+            .count("minutes", 1...1440, 2, "How long to enqueue."),
+            .count("faults", 0...100_000, "How many faults; 17 a minute if not given."),
             .repeated(
                 "only", "FAULT", .choice(LedgerChaos.Kind.drawn.map(\.rawValue)), environment: .none,
                 help: "Cause this fault only; may be given several times."),
-            .single(
-                "rate", "N", .integer(1...5000), environment: .none, fallback: "600", help: "Jobs to enqueue a second."),
-            .single(
-                "seed", "N", .integer(0...Int.max), environment: .none,
-                help: "Repeats the choices of the run that printed this seed."),
+            .count("rate", 1...5000, 600, "Jobs to enqueue a second."),
+            .count("seed", 0...Int.max, "Repeats the choices of the run that printed this seed."),
             .single(
                 "break", "NAME", .choice(LedgerBreak.allCases.map(\.rawValue)), environment: .none,
                 help: "Remove this safeguard; the checker must notice it."),
@@ -45,6 +39,7 @@ extension Command {
             .toggle(
                 "keep", environment: .none, help: "Keep the private Postgres and the workers' logs, and say where."),
         ],
+        hasBars: false,
         examples: [
             Example("millrace load ledger", "two minutes"),
             Example("millrace load ledger --minutes 30 --faults 510", "half an hour, a million jobs"),
@@ -53,11 +48,7 @@ extension Command {
             Example("millrace load ledger --failover synchronous", "a standby takes over in the middle"),
         ]
     ) { invocation in
-        do {
-            return try await LedgerScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await LedgerScenario(invocation: invocation).run()
     }
 }
 
@@ -66,7 +57,7 @@ private struct LedgerScenario: Sendable {
 
     func run() async throws -> ExitCode {
         let parsed = invocation.parsed
-        let minutes = parsed.integer("minutes") ?? 2
+        let minutes = invocation.count("minutes")
         let count = parsed.integer("faults") ?? minutes * 17
         let seed = parsed.integer("seed").map { UInt64($0) } ?? UInt64.random(in: 0...UInt64(Int.max))
         let world = try LedgerWorld(
@@ -74,6 +65,7 @@ private struct LedgerScenario: Sendable {
             failover: parsed.string("failover").flatMap { Failover.Mode(rawValue: $0) })
         let keeps = parsed.isOn("keep")
         invocation.console.note("seed \(seed); \(minutes) min, \(count) faults, in \(world.directory)")
+        if keeps { Scratch.keep(world.directory, invocation) }
         if !world.hasPooler, world.failover == nil {
             invocation.console.note("pgbouncer is not installed: no pooler stands between")
         }

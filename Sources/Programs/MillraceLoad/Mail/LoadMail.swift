@@ -6,8 +6,8 @@ import Postgres
 import Workers
 
 extension Command {
-    static let loadMail = Command(
-        ["load", "mail"],
+    static let loadMail = scenario(
+        "mail",
         summary:
             "Show how mail fills its requests, lets urgent mail pass, and goes another way when a provider is down",
         discussion: """
@@ -23,19 +23,15 @@ extension Command {
                 "part", "NAME", .choice(["all", "fill", "lanes", "down", "way", "memory"]), environment: .none,
                 fallback: "all",
                 help: "Which part to run."),
-            .single(
-                "messages", "N", .integer(100...1_000_000), environment: .none, fallback: "100000",
-                help: "Messages of the campaign."),
+            .count("messages", 100...1_000_000, 100_000, "Messages of the campaign."),
             .single(
                 "smtp", "HOST:PORT", .text, environment: .none,
                 help: "A mail server that keeps nothing, such as postfix's smtp-sink; never a real one."),
             .single(
                 "resend", "PORT", .integer(1...65_535), environment: .none,
                 help: "The fake of Resend, on this machine; FakeResendServer prints its port."),
-            .single(
-                "slots", "N", .integer(2...10_000), environment: .none, fallback: "100", help: "Slots of the worker."),
-            .single("resets", "N", .integer(3...3600), environment: .none, fallback: "200", help: "Password resets."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("slots", 2...10_000, 100, "Slots of the worker."),
+            .count("resets", 3...3600, 200, "Password resets."),
         ],
         examples: [
             Example("millrace load mail --part fill", "2,000 messages, about ten seconds"),
@@ -45,35 +41,31 @@ extension Command {
         let part = invocation.parsed.string("part") ?? "all"
         var bars: [Bar] = []
         var figures: [(String, JSONValue)] = []
-        do {
-            let load = MailLoad(invocation: invocation)
-            if part == "all" || part == "fill" { try await load.fill(&bars, &figures) }
-            if part == "all" || part == "lanes" {
-                try await load.lanes(
-                    messages: invocation.parsed.integer("messages") ?? 100_000,
-                    resets: invocation.parsed.integer("resets") ?? 200, &bars, &figures)
+        let load = MailLoad(invocation: invocation)
+        if part == "all" || part == "fill" { try await load.fill(&bars, &figures) }
+        if part == "all" || part == "lanes" {
+            try await load.lanes(
+                messages: invocation.count("messages"),
+                resets: invocation.count("resets"), &bars, &figures)
+        }
+        if part == "all" || part == "down" { try await load.down(&bars, &figures) }
+        if part == "memory" {
+            guard let port = invocation.parsed.integer("resend") else {
+                throw Failure(
+                    .misused, "memory needs the fake of Resend",
+                    hint: "start it with `swift run FakeResendServer`, and name its port with --resend")
             }
-            if part == "all" || part == "down" { try await load.down(&bars, &figures) }
-            if part == "memory" {
-                guard let port = invocation.parsed.integer("resend") else {
-                    throw Failure(
-                        .misused, "memory needs the fake of Resend",
-                        hint: "start it with `swift run FakeResendServer`, and name its port with --resend")
-                }
-                try await MailMemory(invocation: invocation, port: port).run(&bars, &figures)
-            }
-            let server = invocation.parsed.string("smtp")
-            if part == "way", server == nil {
-                throw Failure(.misused, "way needs a server", hint: "name it with --smtp; deploy/bench/smtp starts one")
-            }
-            if let server, part == "all" || part == "way" {
-                try await load.way(
-                    messages: min(invocation.parsed.integer("messages") ?? 5000, part == "all" ? 5000 : .max),
-                    to: server,
-                    &bars, &figures)
-            }
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
+            try await MailMemory(invocation: invocation, port: port).run(&bars, &figures)
+        }
+        let server = invocation.parsed.string("smtp")
+        if part == "way", server == nil {
+            throw Failure(.misused, "way needs a server", hint: "name it with --smtp; deploy/bench/smtp starts one")
+        }
+        if let server, part == "all" || part == "way" {
+            try await load.way(
+                messages: min(invocation.parsed.integer("messages") ?? 5000, part == "all" ? 5000 : .max),
+                to: server,
+                &bars, &figures)
         }
         return invocation.report("mail", bars, figures: figures)
     }
@@ -87,15 +79,10 @@ struct MailLoad {
         _ body: @Sendable @escaping (MailWorld, Connection) async throws -> Void
     ) async throws {
         let world = try await MailWorld(invocation, providers, rate: rate)
-        do {
-            let connection = try await world.connect()
-            try await body(world, connection)
-            await connection.close()
-            await world.close()
-        } catch {
-            await world.close()
-            throw error
-        }
+        let connection = try await world.connect()
+        try await body(world, connection)
+        await connection.close()
+        await world.close()
     }
 
     /// This many mails that nobody waits for.
@@ -116,7 +103,7 @@ struct MailLoad {
 
     func fill(_ bars: inout [Bar], _ figures: inout [(String, JSONValue)]) async throws {
         let provider = LoadMailProvider("resend", batch: 100, latency: .milliseconds(150))
-        let count = 2000
+        let count = min(2000, invocation.count("messages"))
         try await with([provider], rate: 2) { world, connection in
             try await Self.campaign(count, on: connection)
             try await world.working {
@@ -126,7 +113,8 @@ struct MailLoad {
         }
         let seen = provider.seen
         let took = Self.span(seen.requests)
-        bars.append(.atMost("2,000 messages at 2 requests a second leave in", 15, measured: took, unit: "s"))
+        bars.append(
+            .atMost("\(Humane.count(count)) messages at 2 requests a second leave in", 15, measured: took, unit: "s"))
         bars.append(
             .atMost("requests in any second", 3, measured: Double(Self.busiestSecond(seen.requests)), unit: ""))
         bars.append(
@@ -159,35 +147,30 @@ struct MailLoad {
         _ provider: LoadMailProvider, messages: Int, resets: Int, _ console: Console
     ) async throws -> (waits: [Double], waiting: Int) {
         let world = try await MailWorld(invocation, [provider], rate: 10)
-        do {
-            let connection = try await world.connect()
-            console.detail("handing in \(messages) messages")
-            try await Self.campaign(messages, on: connection)
-            let waits = try await world.working { () -> [Double] in
-                await world.worker.hasStarted()
-                _ = try await MailWorld.wait(.seconds(30)) { provider.count >= 20 }
-                var waits: [Double] = []
-                for number in 0..<resets {
-                    let next = ContinuousClock.now + .seconds(1)
-                    let id = try await connection.query(
-                        "select millrace.mail_password_reset($1, 'tok', null)::text", [.text("r\(number)@example.org")]
-                    ) { row throws(PostgresError) in try row.string(0) }.first.flatMap { UUID(uuidString: $0) }
-                    let committed = ContinuousClock.now
-                    guard let id else { continue }
-                    let came = try await MailWorld.wait(.seconds(30)) { provider.seen.came[id] != nil }
-                    waits.append(
-                        came ? (provider.seen.came[id].map { $0 - committed } ?? .seconds(30)) / .seconds(1) : 30)
-                    try await Task.sleep(until: next)
-                }
-                return waits
+        let connection = try await world.connect()
+        console.detail("handing in \(messages) messages")
+        try await Self.campaign(messages, on: connection)
+        let waits = try await world.working { () -> [Double] in
+            await world.worker.hasStarted()
+            _ = try await MailWorld.wait(.seconds(30)) { provider.count >= 20 }
+            var waits: [Double] = []
+            for number in 0..<resets {
+                let next = ContinuousClock.now + .seconds(1)
+                let id = try await connection.query(
+                    "select millrace.mail_password_reset($1, 'tok', null)::text", [.text("r\(number)@example.org")]
+                ) { row throws(PostgresError) in try row.string(0) }.first.flatMap { UUID(uuidString: $0) }
+                let committed = ContinuousClock.now
+                guard let id else { continue }
+                let came = try await MailWorld.wait(.seconds(30)) { provider.seen.came[id] != nil }
+                waits.append(
+                    came ? (provider.seen.came[id].map { $0 - committed } ?? .seconds(30)) / .seconds(1) : 30)
+                try await Task.sleep(until: next)
             }
-            await connection.close()
-            await world.close()
-            return (waits, messages - provider.count)
-        } catch {
-            await world.close()
-            throw error
+            return waits
         }
+        await connection.close()
+        await world.close()
+        return (waits, messages - provider.count)
     }
 
     func down(_ bars: inout [Bar], _ figures: inout [(String, JSONValue)]) async throws {
@@ -198,40 +181,34 @@ struct MailLoad {
         var switched = 0
         var back: Date?
         let world = try await MailWorld(invocation, [first, second], rate: nil)
-        do {
-            let connection = try await world.connect()
-            (switched, back) = try await world.working { () -> (Int, Date?) in
-                await world.worker.hasStarted()
-                for number in 0..<40 {
-                    _ = try await connection.query(
-                        "select millrace.mail_send(array[$1], 's', 't')::text", [.text("d\(number)@example.org")]
-                    ) { _ throws(PostgresError) in true }
-                    try await Task.sleep(for: .milliseconds(50))
-                }
-                _ = try await MailWorld.wait(.seconds(30)) { second.count >= 40 }
-                let rows =
-                    try await connection.query(
-                        "select count(*) from millrace.mail_analytics where type = 'serviceSwitched'"
-                    ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
-                first.fail(nil)
-                // Forty a second, so that a share can be told from nothing.
-                _ = try await MailWorld.wait(.seconds(60)) {
-                    _ = try await connection.query("select millrace.mail_send(array['b@example.org'], 's', 't')::text")
-                    {
-                        _ throws(PostgresError) in true
-                    }
-                    try await Task.sleep(for: .milliseconds(15))
-                    return try await MailRamp.began("resend", on: connection) != nil
-                }
-                let came = try await MailRamp.began("resend", on: connection)
-                return (rows, came)
+        let connection = try await world.connect()
+        (switched, back) = try await world.working { () -> (Int, Date?) in
+            await world.worker.hasStarted()
+            for number in 0..<40 {
+                _ = try await connection.query(
+                    "select millrace.mail_send(array[$1], 's', 't')::text", [.text("d\(number)@example.org")]
+                ) { _ throws(PostgresError) in true }
+                try await Task.sleep(for: .milliseconds(50))
             }
-            await connection.close()
-            await world.close()
-        } catch {
-            await world.close()
-            throw error
+            _ = try await MailWorld.wait(.seconds(30)) { second.count >= 40 }
+            let rows =
+                try await connection.int(
+                    "select count(*) from millrace.mail_analytics where type = 'serviceSwitched'"
+                )
+            first.fail(nil)
+            // Forty a second, so that a share can be told from nothing.
+            _ = try await MailWorld.wait(.seconds(60)) {
+                _ = try await connection.query("select millrace.mail_send(array['b@example.org'], 's', 't')::text") {
+                    _ throws(PostgresError) in true
+                }
+                try await Task.sleep(for: .milliseconds(15))
+                return try await MailRamp.began("resend", on: connection) != nil
+            }
+            let came = try await MailRamp.began("resend", on: connection)
+            return (rows, came)
         }
+        await connection.close()
+        await world.close()
         let third = first.seen.refusals.dropFirst(2).first
         let next = third.flatMap { third in second.seen.came.values.filter { $0 >= third }.min().map { $0 - third } }
         bars.append(

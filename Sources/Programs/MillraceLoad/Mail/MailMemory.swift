@@ -16,51 +16,38 @@ struct MailMemory: Sendable {
         let directory = try Scratch.directory("mail")
         let cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
         let workers = KeptWorkers(directory: directory)
-        func clear() async {
-            workers.kill()
-            try? await cluster.remove(deadline: .seconds(60))
-            try? FileManager.default.removeItem(atPath: directory)
+        try await cluster.open()
+        let options = ConnectionOptions(location: cluster.url())
+        let connection = try await Connection.open(options, name: "load")
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
+        try await handIn(directory + "/blobs", options, on: connection)
+        let began = ContinuousClock.now
+        start(workers, database: cluster.url(), blobs: directory + "/blobs")
+        var peak = 0
+        let isDone = try await MailWorld.wait(.seconds(900)) {
+            try await Task.sleep(for: .milliseconds(200))
+            if let pid = workers.pid(of: "worker") { peak = max(peak, ProcessTable.resident(of: pid).most) }
+            return try await connection.query(
+                "select count(*) from millrace.mail where status in ('accepted', 'failed', 'parked')"
+            ) { row throws(PostgresError) in Int(try row.int(0)) }.first == messages
         }
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-            let options = ConnectionOptions(location: cluster.url())
-            let connection = try await Connection.open(options, name: "load")
-            _ = try await Migrator.ofAllRooms().migrate(on: connection)
-            try await handIn(directory + "/blobs", options, on: connection)
-            let began = ContinuousClock.now
-            start(workers, database: cluster.url(), blobs: directory + "/blobs")
-            var peak = 0
-            let isDone = try await MailWorld.wait(.seconds(900)) {
-                try await Task.sleep(for: .milliseconds(200))
-                if let pid = workers.pid(of: "worker") { peak = max(peak, ProcessTable.resident(of: pid).most) }
-                return try await connection.query(
-                    "select count(*) from millrace.mail where status in ('accepted', 'failed', 'parked')"
-                ) { row throws(PostgresError) in Int(try row.int(0)) }.first == messages
-            }
-            let took = (ContinuousClock.now - began) / .seconds(1)
-            let accepted =
-                try await connection.query("select count(*) from millrace.mail where status = 'accepted'") {
-                    row throws(PostgresError) in Int(try row.int(0))
-                }.first ?? 0
-            let complaints = try await connection.query(
-                "select error || ' (' || count(*) || ' times)' from millrace.mail where status <> 'accepted' group by error"
-            ) { row throws(PostgresError) in row.optionalString(0) ?? "-" }
-            for complaint in complaints { invocation.console.note("not taken: \(complaint)") }
-            await connection.close()
-            guard isDone else { throw Failure("not all messages were taken within a quarter of an hour") }
-            _ = try await workers.stop()
-            await clear()
-            bars.append(
-                .atMost(
-                    "\(messages) mails with \(Humane.count(bytes)) different bytes attached to each: the worker's memory at its most",
-                    300, measured: Double(peak) / 1e6, unit: "MB"))
-            bars.append(
-                .atLeast("of them taken by the provider", Double(messages), measured: Double(accepted), unit: ""))
-            figures += [("memory_peak_bytes", .int(peak)), ("memory_seconds", .double(took))]
-        } catch {
-            await clear()
-            throw error
-        }
+        let took = (ContinuousClock.now - began) / .seconds(1)
+        let accepted =
+            try await connection.int("select count(*) from millrace.mail where status = 'accepted'")
+        let complaints = try await connection.query(
+            "select error || ' (' || count(*) || ' times)' from millrace.mail where status <> 'accepted' group by error"
+        ) { row throws(PostgresError) in row.optionalString(0) ?? "-" }
+        for complaint in complaints { invocation.console.note("not taken: \(complaint)") }
+        await connection.close()
+        guard isDone else { throw Failure("not all messages were taken within a quarter of an hour") }
+        _ = try await workers.stop()
+        bars.append(
+            .atMost(
+                "\(messages) mails with \(Humane.count(bytes)) different bytes attached to each: the worker's memory at its most",
+                300, measured: Double(peak) / 1e6, unit: "MB"))
+        bars.append(
+            .atLeast("of them taken by the provider", Double(messages), measured: Double(accepted), unit: ""))
+        figures += [("memory_peak_bytes", .int(peak)), ("memory_seconds", .double(took))]
     }
 
     private func handIn(_ folder: String, _ options: ConnectionOptions, on connection: Connection) async throws {

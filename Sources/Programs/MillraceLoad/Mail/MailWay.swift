@@ -29,56 +29,51 @@ extension MailLoad {
         let world = try await MailWorld(
             invocation, [SMTPProvider(transport, blobs: ProviderLoad.blobs)], rate: nil,
             renderer: { TemplateWords(store: TemplateStore(pool: $0, defaultLocale: "en")) })
-        do {
-            let connection = try await world.connect()
-            try await Self.publish(on: connection)
-            let meter = try await ServerMeter(on: connection)
-            let (took, server, own) = try await world.working { () -> (Double, ServerMeter.Reading, Double) in
-                await world.worker.hasStarted()
-                let (before, ownBefore) = (try await meter.read(), Self.ownProcessor)
-                let began = ContinuousClock.now
-                for first in stride(from: 1, through: messages, by: 250) {
-                    _ = try await connection.query(
-                        """
-                        select millrace.mail_send(array['w' || n || '@example.org'], template => 'load',
-                                                  data => jsonb_build_object('name', 'Reader ' || n, 'number', n::text))::text
-                          from generate_series($1::int, $2::int) n
-                        """, [.int4(Int32(first)), .int4(Int32(min(first + 249, messages)))], deadline: .seconds(120)
-                    ) { _ throws(PostgresError) in true }
-                }
-                let isDone = try await MailWorld.wait(.seconds(600)) {
-                    try await Task.sleep(for: .milliseconds(200))
-                    return try await connection.query(
-                        "select count(*) from millrace.mail_messages where status = 'accepted'"
-                    ) { row throws(PostgresError) in Int(try row.int(0)) }.first == messages
-                }
-                guard isDone else { throw Failure("not all messages were taken within ten minutes") }
-                let took = (ContinuousClock.now - began) / .seconds(1)
-                return (took, try await meter.read() - before, Self.ownProcessor - ownBefore)
+        let connection = try await world.connect()
+        try await Self.publish(on: connection)
+        let meter = try await ServerMeter(on: connection)
+        let (took, server, own) = try await world.working { () -> (Double, ServerMeter.Reading, Double) in
+            await world.worker.hasStarted()
+            let (before, ownBefore) = (try await meter.read(), Self.ownProcessor)
+            let began = ContinuousClock.now
+            for first in stride(from: 1, through: messages, by: 250) {
+                _ = try await connection.query(
+                    """
+                    select millrace.mail_send(array['w' || n || '@example.org'], template => 'load',
+                                              data => jsonb_build_object('name', 'Reader ' || n, 'number', n::text))::text
+                      from generate_series($1::int, $2::int) n
+                    """, [.int4(Int32(first)), .int4(Int32(min(first + 249, messages)))], deadline: .seconds(120)
+                ) { _ throws(PostgresError) in true }
             }
-            await connection.close()
-            await world.close()
-            let each = 1e6 / Double(messages)
-            let shares = [
-                "this process \(Humane.decimal(own * each, places: 0)) µs",
-                server.processor.map { "Postgres \(Humane.decimal($0 * each, places: 0)) µs" },
-                "\(Humane.decimal(server.wal / Double(messages), places: 0)) B of WAL",
-            ].compactMap(\.self)
-            bars.append(
-                .atLeast(
-                    "from mail_send to 250, rendered and written down (\(shares.joined(separator: ", ")) a message)",
-                    500,
-                    measured: Double(messages) / took, unit: "/s"))
-            figures += [
-                ("way_messages", .int(messages)), ("way_seconds", .double(took)),
-                ("way_process_us", .double(own * each)),
-                ("way_postgres_us", .double((server.processor ?? .nan) * each)),
-                ("way_wal_bytes", .double(server.wal / Double(messages))),
-            ]
-        } catch {
-            await world.close()
-            throw error
+            let isDone = try await MailWorld.wait(.seconds(600)) {
+                try await Task.sleep(for: .milliseconds(200))
+                return try await connection.query(
+                    "select count(*) from millrace.mail_messages where status = 'accepted'"
+                ) { row throws(PostgresError) in Int(try row.int(0)) }.first == messages
+            }
+            guard isDone else { throw Failure("not all messages were taken within ten minutes") }
+            let took = (ContinuousClock.now - began) / .seconds(1)
+            return (took, try await meter.read() - before, Self.ownProcessor - ownBefore)
         }
+        await connection.close()
+        await world.close()
+        let each = 1e6 / Double(messages)
+        let shares = [
+            "this process \(Humane.decimal(own * each, places: 0)) µs",
+            server.processor.map { "Postgres \(Humane.decimal($0 * each, places: 0)) µs" },
+            "\(Humane.decimal(server.wal / Double(messages), places: 0)) B of WAL",
+        ].compactMap(\.self)
+        bars.append(
+            .atLeast(
+                "from mail_send to 250, rendered and written down (\(shares.joined(separator: ", ")) a message)",
+                500,
+                measured: Double(messages) / took, unit: "/s"))
+        figures += [
+            ("way_messages", .int(messages)), ("way_seconds", .double(took)),
+            ("way_process_us", .double(own * each)),
+            ("way_postgres_us", .double((server.processor ?? .nan) * each)),
+            ("way_wal_bytes", .double(server.wal / Double(messages))),
+        ]
     }
 
     /// A template that makes messages of about 10 KB.

@@ -33,11 +33,7 @@ final class MailWorld: Sendable {
     ) async throws {
         directory = try Scratch.directory("mail")
         cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.open(within: .seconds(120))
         let database = ConnectionOptions(location: cluster.url())
         let connection = try await Connection.open(database, name: "load")
         _ = try await Migrator.ofAllRooms().migrate(on: connection)

@@ -11,8 +11,8 @@ import Threads
 import Transfers
 
 extension Command {
-    static let loadPush = Command(
-        ["load", "push"],
+    static let loadPush = scenario(
+        "push",
         summary: "Measure pushes beside a bare loop over libcurl, and the whole way from a commit to Apple's answer",
         discussion: """
             Sends pushes to one server that speaks HTTP/2 over TLS: with the adapter that alarms use, and with a \
@@ -23,32 +23,21 @@ extension Command {
             """,
         flags: [
             .single("url", "URL", .text, environment: .none, help: "Where the server is."),
-            .single(
-                "pushes", "N", .integer(1...100_000_000), environment: .none, fallback: "20000",
-                help: "How many in each round."),
-            .single(
-                "in-flight", "N", .integer(1...10_000), environment: .none, fallback: "64", help: "How many at a time."),
-            .single("rounds", "N", .integer(1...25), environment: .none, fallback: "5", help: "How many rounds."),
-            .single(
-                "notices", "N", .integer(0...10_000_000), environment: .none, fallback: "10000",
-                help: "How many notices go the whole way; 0 for none."),
-            .single(
-                "alarms", "N", .integer(1...100_000), environment: .none, fallback: "500",
-                help: "How many alarms go the whole way, one by one."),
+            .count("pushes", 1...100_000_000, 20_000, "How many in each round."),
+            .count("in-flight", 1...10_000, 64, "How many at a time."),
+            .count("rounds", 1...25, 5, "How many rounds."),
+            .count("notices", 0...10_000_000, 10_000, "How many notices go the whole way; 0 for none."),
+            .count("alarms", 1...100_000, 500, "How many alarms go the whole way, one by one."),
             .single(
                 "certificates", "FILE", .path, environment: .none,
                 help: "Certificates to trust instead of the system's."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load push --url https://localhost:8443 --certificates ca.pem", "HTTP/2, 64 at a time")
-        ], settings: .unused
+        ],
+        settings: .unused
     ) { invocation in
-        do {
-            return try await PushScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await PushScenario(invocation: invocation).run()
     }
 }
 
@@ -57,8 +46,8 @@ private struct PushScenario: Sendable {
 
     private static let device = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
 
-    private var pushes: Int { invocation.parsed.integer("pushes") ?? 20_000 }
-    private var inFlight: Int { invocation.parsed.integer("in-flight") ?? 64 }
+    private var pushes: Int { invocation.count("pushes") }
+    private var inFlight: Int { invocation.count("in-flight") }
 
     /// A token without a fleet, because only the adapter is measured.
     private struct OneToken: TokenSource {
@@ -81,34 +70,25 @@ private struct PushScenario: Sendable {
         apns.base = url
         let token = apns.token(at: Int64(Date().timeIntervalSince1970))
         let provider = APNsProvider(apns, client: client, tokens: OneToken(text: token))
-        var ours: [Double] = []
-        var bare: [Double] = []
-        let rounds = invocation.parsed.integer("rounds") ?? 5
-        for round in 1...rounds {
-            // Each goes first as often as the other.
-            for isOurs in round % 2 == 1 ? [true, false] : [false, true] {
-                let rate =
-                    isOurs ? try await measure(provider) : try await measureBare(provider, token: token, url: url)
-                if isOurs { ours.append(rate) } else { bare.append(rate) }
-                invocation.console.note(
-                    "round \(round) of \(rounds), \(isOurs ? "millrace" : "bare libcurl"): \(Humane.count(Int(rate)))/s"
-                )
-            }
-        }
+        let rates = try await WaysInTurn(invocation).take([
+            ("bare libcurl", { _ in try await measureBare(provider, token: token, url: url) }),
+            ("millrace", { _ in try await measure(provider) }),
+        ])
+        let (bare, ours) = (rates[0], rates[1])
         var bars = [
             Bar.atLeast(
                 "pushes over HTTP/2, \(inFlight) at a time: \(Humane.count(Int(median(ours))))/s, share of bare libcurl's \(Humane.count(Int(median(bare))))/s",
                 0.7, measured: median(ours) / median(bare), unit: "×")
         ]
         var figures: [(String, JSONValue)] = [
-            ("in_flight", .init(inFlight)), ("pushes", .init(pushes)), ("rounds", .init(rounds)),
+            ("in_flight", .init(inFlight)), ("pushes", .init(pushes)), ("rounds", .init(ours.count)),
             ("per_second", .array(ours.map { .double($0) })), ("bare_per_second", .array(bare.map { .double($0) })),
         ]
         if let notices = invocation.parsed.integer("notices"), notices > 0 {
             let way = try await PushWay(
                 invocation: invocation, provider: { [apns] in try APNsProvider(apns, client: client, pool: $0) }
             )
-            .measure(notices: notices, alarms: invocation.parsed.integer("alarms") ?? 500)
+            .measure(notices: notices, alarms: invocation.count("alarms"))
             invocation.console.note(
                 "the whole way: \(Humane.count(Int(way.perSecond)))/s from rows to recorded answers; an alarm's commit to its recorded answer p50 \(Humane.decimal(way.p50, places: 1)) ms, p99 \(Humane.decimal(way.p99, places: 1)) ms"
             )
@@ -164,9 +144,6 @@ private struct PushScenario: Sendable {
         let result = await Thread.run(name: "yardstick") {
             yardstick_posts(address, certificates, headers, text, Int32(inFlight), Int64(pushes))
         }
-        var failure = result.failure
-        let said = withUnsafeBytes(of: &failure) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        guard said.isEmpty else { throw Failure("bare libcurl could not be measured: \(said)") }
-        return Double(result.jobs) / result.seconds
+        return try Yardstick.Result(result, "bare libcurl").perSecond
     }
 }

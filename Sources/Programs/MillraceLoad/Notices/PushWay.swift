@@ -22,24 +22,8 @@ struct PushWay: Sendable {
     func measure(notices: Int, alarms: Int) async throws -> Result {
         let directory = try Scratch.directory("push")
         let cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "40"])
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
-        let outcome: Swift.Result<Result, any Error>
-        do {
-            outcome = .success(try await measure(notices, alarms, at: ConnectionOptions(location: cluster.url())))
-        } catch {
-            outcome = .failure(error)
-        }
-        do {
-            try await cluster.remove(deadline: .seconds(60))
-            rmdir(directory)
-        } catch {
-            invocation.console.note("\(directory) is left over: \(error.description)")
-        }
-        return try outcome.get()
+        try await cluster.open(within: .seconds(120))
+        return try await measure(notices, alarms, at: ConnectionOptions(location: cluster.url()))
     }
 
     private func measure(_ notices: Int, _ alarms: Int, at database: ConnectionOptions) async throws -> Result {

@@ -2,8 +2,8 @@ import CommandKit
 import Postgres
 
 extension Command {
-    static let loadPeople = Command(
-        ["load", "people"],
+    static let loadPeople = scenario(
+        "people",
         summary: "Play random sequences of family, consent, erasure and check-in calls against a model of the rules",
         discussion: """
             Twenty people and an app's server make calls as a gateway does, each with its own claims. After every \
@@ -12,26 +12,16 @@ extension Command {
             the roles.
             """,
         flags: [
-            .single(
-                "sequences", "N", .integer(1...1_000_000), environment: .none, fallback: "10000",
-                help: "How many sequences."),
-            .single(
-                "steps", "N", .integer(1...1000), environment: .none, fallback: "60", help: "Calls in each sequence."),
-            .single(
-                "seed", "N", .integer(0...1_000_000_000), environment: .none, fallback: "1",
-                help: "The seed of the first sequence; the others follow from it."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("sequences", 1...1_000_000, 10_000, "How many sequences."),
+            .count("steps", 1...1000, 60, "Calls in each sequence."),
+            .count("seed", 0...1_000_000_000, 1, "The seed of the first sequence; the others follow from it."),
         ],
         examples: [
             Example("millrace load people", "10,000 sequences of 60 calls"),
             Example("millrace load people --sequences 1 --seed 4711", "one that failed, once more"),
         ]
     ) { invocation in
-        do {
-            return try await PeopleScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await PeopleScenario(invocation: invocation).run()
     }
 }
 
@@ -39,12 +29,12 @@ private struct PeopleScenario {
     let invocation: Invocation
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         try await SchemaCheck.check(on: connection)
         try await checkPlace(connection)
-        let seed = UInt64(invocation.parsed.integer("seed") ?? 1)
-        let sequences = invocation.parsed.integer("sequences") ?? 10_000
-        let steps = invocation.parsed.integer("steps") ?? 60
+        let seed = UInt64(invocation.count("seed"))
+        let sequences = invocation.count("sequences")
+        let steps = invocation.count("steps")
         let began = ContinuousClock.now
         var tally = PeopleWorld.Tally()
         let world = PeopleWorld(connection, name: "people_\(UInt32.random(in: 1...UInt32.max))")

@@ -4,8 +4,8 @@ import Quests
 import Telemetry
 
 extension Command {
-    static let loadQuests = Command(
-        ["load", "quests"],
+    static let loadQuests = scenario(
+        "quests",
         summary: "Measure a wave of midnights among many families, and what an app's calls take meanwhile",
         discussion: """
             Fills a database of its own with families in all time zone offsets that are in use now, with three \
@@ -14,39 +14,26 @@ extension Command {
             times. One family in the wave is broken on purpose.
             """,
         flags: [
-            .single(
-                "families", "N", .integer(1000...10_000_000), environment: .none, fallback: "1000000",
-                help: "Families in all."),
-            .single(
-                "wave", "N", .integer(100...1_000_000), environment: .none, fallback: "100000",
-                help: "How many of them are due at once."),
-            .single(
-                "calls", "N", .integer(10...10_000), environment: .none, fallback: "200",
-                help: "Calls of each function."),
-            .single(
-                "batch", "N", .integer(1...500), environment: .none, fallback: "\(QuestService.usualBatch)",
-                help: "Families in each transaction of the wave."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("families", 1000...10_000_000, 1_000_000, "Families in all."),
+            .count("wave", 100...1_000_000, 100_000, "How many of them are due at once."),
+            .count("calls", 10...10_000, 200, "Calls of each function."),
+            .count("batch", 1...500, QuestService.usualBatch, "Families in each transaction of the wave."),
         ],
         examples: [
             Example("millrace load quests", "a million families, a hundred thousand of them at midnight"),
             Example("millrace load quests --families 10000 --wave 5000", "what a family costs where there are few"),
         ]
     ) { invocation in
-        do {
-            return try await QuestScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await QuestScenario(invocation: invocation).run()
     }
 }
 
 private struct QuestScenario: Sendable {
     let invocation: Invocation
 
-    private var families: Int { invocation.parsed.integer("families") ?? 1_000_000 }
-    private var wave: Int { min(families, invocation.parsed.integer("wave") ?? 100_000) }
-    private var calls: Int { invocation.parsed.integer("calls") ?? 200 }
+    private var families: Int { invocation.count("families") }
+    private var wave: Int { min(families, invocation.count("wave")) }
+    private var calls: Int { invocation.count("calls") }
 
     func run() async throws -> ExitCode {
         let options = try invocation.connectionOptions()
@@ -74,7 +61,7 @@ private struct QuestScenario: Sendable {
         let began = ContinuousClock.now
         let pool = Pool(options, size: 1)
         let tally = try await QuestService(
-            pool: pool, batch: invocation.parsed.integer("batch") ?? QuestService.usualBatch
+            pool: pool, batch: invocation.count("batch")
         ).run()
         let took = began.duration(to: .now)
         done.fire()
@@ -121,8 +108,7 @@ private struct QuestScenario: Sendable {
     private let done = Signalled()
 
     private func number(_ sql: SQL, on connection: Connection) async throws(PostgresError) -> Int {
-        try await connection.query(sql, deadline: .seconds(600)) { row throws(PostgresError) in Int(try row.int(0)) }
-            .first ?? 0
+        try await connection.int(sql, deadline: .seconds(600))
     }
 
     /// The first `wave` families are a day behind. Returns the number of the first that is not, and how many offsets there are.

@@ -4,8 +4,8 @@ import Postgres
 import Queues
 
 extension Command {
-    static let loadRecovery = Command(
-        ["load", "recovery"],
+    static let loadRecovery = scenario(
+        "recovery",
         summary: "Show how soon each room gets through again after its provider was down",
         discussion: """
             Starts a worker and, on loopback, the providers of mail, notices (SMS and pushes), AI and webhooks. Each \
@@ -23,27 +23,20 @@ extension Command {
             .repeated(
                 "outage", "SECONDS", .integer(1...3600), environment: .none,
                 help: "How long the providers are down; may be given several times. [default: 5, 25 and 120]"),
-            .single(
-                "callers", "N", .integer(2...100_000), environment: .none, fallback: "1000",
-                help: "How many callers each room has, beside one."),
+            .count("callers", 2...100_000, 1000, "How many callers each room has, beside one."),
             .single(
                 "open", "SECONDS", .integer(1...300), environment: .none, fallback: "5",
                 help: "How long a provider is not called."),
             .toggle(
                 "quick", environment: .none,
                 help: "Outages of 1 and 3 seconds, with one caller and with 50, and one batch."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
         ],
         examples: [
             Example("millrace load recovery", "all of it, about half an hour"),
             Example("millrace load recovery --quick", "about two minutes"),
         ]
     ) { invocation in
-        do {
-            return try await RecoveryScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await RecoveryScenario(invocation: invocation).run()
     }
 }
 
@@ -69,15 +62,15 @@ struct RecoveryScenario: Sendable {
     }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         try await SchemaCheck.check(on: connection)
         let server = try RecoveryServer()
         defer { server.stop() }
         let target =
-            try await connection.query(
+            try await connection.text(
                 "select id::text from millrace.webhook_add($1, '{com.example.recovery}', 'binary', null, false)",
                 [.text(server.url + "/hook")]
-            ) { row throws(PostgresError) in try row.string(0) }.first ?? ""
+            )
         try await connection.execute("select millrace.ai_switch('tenant', 'recovery', true)")
         let directory = try Scratch.directory("recovery", isOpen: false)
         let key = directory + "/push.p8"
@@ -86,21 +79,16 @@ struct RecoveryScenario: Sendable {
             1, invocation, arguments: ["--slots", "200"], environment: environment(server, pushKey: key), on: connection
         )
         var outcomes: [Outcome] = []
-        do {
-            for seconds in outages {
-                for callers in [1, isQuick ? 50 : invocation.parsed.integer("callers") ?? 1000] {
-                    outcomes += try await go(
-                        through: seconds, callers, RecoveryServer.Room.refused, server, target: target, on: connection)
-                }
-                for room in others(after: seconds) {
-                    outcomes += try await go(through: seconds, 1, [room], server, target: target, on: connection)
-                }
+        for seconds in outages {
+            for callers in [1, isQuick ? 50 : invocation.count("callers")] {
+                outcomes += try await go(
+                    through: seconds, callers, RecoveryServer.Room.refused, server, target: target, on: connection)
             }
-            try await workers.stop()
-        } catch {
-            await workers.giveUp()
-            throw error
+            for room in others(after: seconds) {
+                outcomes += try await go(through: seconds, 1, [room], server, target: target, on: connection)
+            }
         }
+        try await workers.stop()
         await connection.close()
         return invocation.report("recovery", Self.bars(outcomes), figures: figures(outcomes))
     }

@@ -9,8 +9,8 @@ import Telemetry
 import Workers
 
 extension Command {
-    static let loadRehearse = Command(
-        ["load", "rehearse"],
+    static let loadRehearse = scenario(
+        "rehearse",
         summary: "Change handlers at random, and count which changes a rehearsal finds",
         discussion: """
             Ten handlers run jobs on the database, until each waits, is to be tried again, or has ended. Then their code is changed: \
@@ -19,19 +19,12 @@ extension Command {
             record. All changes of the first sort must be found, and none of the second named.
             """,
         flags: [
-            .single(
-                "changes", "N", .integer(1...100_000), environment: .none, fallback: "500",
-                help: "How many changes of each side."),
-            .single("seed", "N", .integer(0...Int.max), environment: .none, fallback: "1", help: "Repeats a run."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("changes", 1...100_000, 500, "How many changes of each side."),
+            .count("seed", 0...Int.max, 1, "Repeats a run."),
         ],
         examples: [Example("millrace load rehearse --strict", "500 changes of each side")]
     ) { invocation in
-        do {
-            return try await RehearseScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await RehearseScenario(invocation: invocation).run()
     }
 }
 
@@ -45,7 +38,7 @@ private struct RehearseScenario: Sendable {
     }
 
     func run() async throws -> ExitCode {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         try await RecordedJobs(invocation: invocation, connection: connection).make()
         var cases: [String: [RehearsalCase]] = [:]
         for handler in DescribedHandler.ten {
@@ -70,11 +63,11 @@ private struct RehearseScenario: Sendable {
         }
         invocation.console.note("recorded \(cases.values.reduce(0) { $0 + $1.count }) jobs; unchanged, none is named")
 
-        var random = LedgerRandom(seed: UInt64(invocation.parsed.integer("seed") ?? 1))
+        var random = LedgerRandom(seed: UInt64(invocation.count("seed")))
         var generators = DescribedHandler.ten.map { Self.generator($0, cases[$0.kind] ?? []) }
         var tallies: [HandlerChange.Sort: Tally] = [:]
         var wrong: [String] = []
-        let wanted = invocation.parsed.integer("changes") ?? 500
+        let wanted = invocation.count("changes")
         for sorts in [HandlerChange.Sort.incompatible, HandlerChange.Sort.harmless] {
             var made = 0
             var turn = 0

@@ -3,8 +3,8 @@ import Postgres
 import Queues
 
 extension Command {
-    static let loadStalls = Command(
-        ["load", "stalls"],
+    static let loadStalls = scenario(
+        "stalls",
         summary: "Make things stall for known reasons, ask why, and judge the answers",
         discussion: """
             In a database of its own, with a clock that it moves: makes jobs, queues, schedules, mail, documents and alarms stall \
@@ -15,21 +15,13 @@ extension Command {
             With --jobs, others wait beside them.
             """,
         flags: [
-            .single("each", "N", .integer(1...1000), environment: .none, fallback: "8", help: "Stalls of each cause."),
-            .single(
-                "seed", "N", .integer(0...Int(Int32.max)), environment: .none, fallback: "1", help: "Of the mixtures."),
-            .single(
-                "jobs", "N", .integer(0...50_000_000), environment: .none, fallback: "0",
-                help: "Jobs that wait in the queue default meanwhile."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("each", 1...1000, 8, "Stalls of each cause."),
+            .count("seed", 0...Int(Int32.max), 1, "Of the mixtures."),
+            .count("jobs", 0...50_000_000, 0, "Jobs that wait in the queue default meanwhile."),
         ],
         examples: [Example("millrace load stalls --seed 7 --strict", "248 stalls, the same each time")]
     ) { invocation in
-        do {
-            return try await StallScenario(invocation: invocation).run()
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
-        }
+        try await StallScenario(invocation: invocation).run()
     }
 }
 
@@ -51,16 +43,16 @@ struct StallScenario {
         let own = invocation.options(at: LoadGround.location(options.location, database: name))
         let connection = try await Connection.open(own, name: "load")
         _ = try await Migrator.ofAllRooms(testClock: true).migrate(on: connection)
-        let jobs = invocation.parsed.integer("jobs") ?? 0
+        let jobs = invocation.count("jobs")
         if jobs > 0 {
             var filling = Filling(invocation, on: connection, label: "filled:", total: jobs)
             try await filling.add("load.stall", count: jobs, queue: "default")
             try await connection.run(script: .shipped(Array("analyze".utf8)), deadline: .seconds(600))
         }
-        let seed = UInt64(invocation.parsed.integer("seed") ?? 1)
+        let seed = UInt64(invocation.count("seed"))
         let pin = try await Pin(own)
         let score = try await Self.score(
-            on: connection, seed: seed, each: invocation.parsed.integer("each") ?? 8)
+            on: connection, seed: seed, each: invocation.count("each"))
         try await pin.release()
         await connection.close()
         for complaint in score.complaints { invocation.console.note(complaint) }

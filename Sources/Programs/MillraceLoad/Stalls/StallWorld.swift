@@ -17,8 +17,7 @@ struct StallWorld: Sendable {
     }
 
     func text(_ sql: String) async throws(PostgresError) -> String {
-        try await connection.query(.shipped(Array(sql.utf8))) { row throws(PostgresError) in try row.string(0) }.first
-            ?? ""
+        try await connection.text(.shipped(Array(sql.utf8)))
     }
 
     static func list(_ names: [String]) -> String { "array[\(names.map { "'\($0)'" }.joined(separator: ","))]::text[]" }

@@ -3,8 +3,8 @@ import Postgres
 import Supervision
 
 extension Command {
-    static let loadSupervisor = Command(
-        ["load", "supervisor"],
+    static let loadSupervisor = scenario(
+        "supervisor",
         summary: "Show how a fleet treats a provider that fails, comes back, refuses, and limits its pace",
         discussion: """
             cost measures what asking and recording add to a call. outage starts a Postgres, a scripted provider and \
@@ -16,12 +16,8 @@ extension Command {
             .single(
                 "part", "NAME", .choice(["all", "cost", "outage", "pace"]), environment: .none, fallback: "all",
                 help: "Which part to run."),
-            .single(
-                "seconds", "N", .integer(3...3600), environment: .none, fallback: "120", help: "How long pace runs."),
-            .single(
-                "calls", "N", .integer(1000...100_000_000), environment: .none, fallback: "1000000",
-                help: "How many calls the part cost makes."),
-            .toggle("strict", environment: .none, help: "Exit 1 when a bar is missed."),
+            .count("seconds", 3...3600, 120, "How long pace runs."),
+            .count("calls", 1000...100_000_000, 1_000_000, "How many calls the part cost makes."),
             .single(
                 "member", "PORT", .integer(1...65_535), environment: .none, hidden: true,
                 help: "Run as one of the processes."),
@@ -55,38 +51,20 @@ extension Command {
         let part = parsed.string("part") ?? "all"
         var bars: [Bar] = []
         var figures: [(String, JSONValue)] = []
-        do {
-            if part == "all" || part == "cost" {
-                try await SupervisorCost(calls: parsed.integer("calls") ?? 1_000_000).run(&bars, &figures)
-            }
-            if part == "all" || part == "outage" {
-                try await withSupervisorWorld(invocation) { world in
-                    try await SupervisorOutage(world: world, console: invocation.console).run()
-                }.forEach { bars.append($0) }
-            }
-            if part == "all" || part == "pace" {
-                let seconds = parsed.integer("seconds") ?? 120
-                try await withSupervisorWorld(invocation) { world in
-                    try await SupervisorPace(world: world, seconds: seconds, console: invocation.console).run()
-                }.forEach { bars.append($0) }
-            }
-        } catch let error as PostgresError {
-            throw DatabaseFailure(error)
+        if part == "all" || part == "cost" {
+            try await SupervisorCost(calls: invocation.count("calls")).run(&bars, &figures)
+        }
+        if part == "all" || part == "outage" {
+            let world = try await SupervisorWorld(invocation)
+            bars += try await SupervisorOutage(world: world, console: invocation.console).run()
+            await world.close()
+        }
+        if part == "all" || part == "pace" {
+            let world = try await SupervisorWorld(invocation)
+            let seconds = invocation.count("seconds")
+            bars += try await SupervisorPace(world: world, seconds: seconds, console: invocation.console).run()
+            await world.close()
         }
         return invocation.report("supervisor", bars, figures: figures)
-    }
-
-    private static func withSupervisorWorld(
-        _ invocation: Invocation, _ body: (SupervisorWorld) async throws -> [Bar]
-    ) async throws -> [Bar] {
-        let world = try await SupervisorWorld(invocation)
-        do {
-            let bars = try await body(world)
-            await world.close()
-            return bars
-        } catch {
-            await world.close()
-            throw error
-        }
     }
 }

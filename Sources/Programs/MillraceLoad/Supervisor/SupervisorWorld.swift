@@ -21,11 +21,7 @@ final class SupervisorWorld: Sendable {
         directory = try Scratch.directory("supervisor")
         provider = try ScriptedProvider()
         cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
-        do {
-            _ = try await cluster.start(deadline: .seconds(120))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.open(within: .seconds(120))
         let connection = try await connect()
         _ = try await Migrator.ofAllRooms().migrate(on: connection)
         await connection.close()

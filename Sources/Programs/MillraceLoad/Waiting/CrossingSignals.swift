@@ -20,8 +20,8 @@ struct CrossingSignals: Sendable {
          where not exists (select from millrace.history h where h.id = j.id and h.outcome = 1)
         """
 
-    private var pairs: Int { invocation.parsed.integer("pairs") ?? 20_000 }
-    private var restarts: Int { invocation.parsed.integer("restarts") ?? 2 }
+    private var pairs: Int { invocation.count("pairs") }
+    private var restarts: Int { invocation.count("restarts") }
 
     private enum Act {
         case enqueue(Int)
@@ -54,28 +54,8 @@ struct CrossingSignals: Sendable {
         let cluster = try Scratch.cluster(
             directory + "/pg", invocation,
             settings: ["max_connections": "120", "shared_buffers": "256MB", "max_wal_size": "2GB"])
-        func close() async {
-            kept.kill()
-            try? await cluster.remove(deadline: .seconds(60))
-            try? FileManager.default.removeItem(atPath: directory)
-        }
-        do {
-            try await Self.start(cluster)
-            let found = try await cross(kept, cluster)
-            await close()
-            return found
-        } catch {
-            await close()
-            throw error
-        }
-    }
-
-    private static func start(_ cluster: Cluster) async throws {
-        do {
-            _ = try await cluster.start(deadline: .seconds(300))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.open(within: .seconds(300))
+        return try await cross(kept, cluster)
     }
 
     private func cross(
@@ -190,13 +170,9 @@ struct CrossingSignals: Sendable {
     }
 
     private func crash(_ cluster: Cluster) async throws {
-        do {
-            try await cluster.stop(.immediate, deadline: .seconds(60))
-        } catch {
-            throw Failure(error.description)
-        }
+        try await cluster.close(.immediate, within: .seconds(60))
         try await Task.sleep(for: .milliseconds(.random(in: 0...2000)))
-        try await Self.start(cluster)
+        try await cluster.open()
     }
 
     /// Until nothing happens any more.
@@ -224,12 +200,12 @@ struct CrossingSignals: Sendable {
     private func ended(_ options: ConnectionOptions) async throws -> Int {
         let connection = try await Connection.open(options, name: "count")
         defer { Task { await connection.close() } }  // also after an error; nothing waits for it
-        return try await connection.query(
+        return try await connection.int(
             """
             select count(*) from millrace.history h
              where h.outcome = 1 and h.kind = (select k.id from millrace.kind k where k.name = 'practice.take')
             """, deadline: .seconds(120)
-        ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
+        )
     }
 
     // MARK: The judge
@@ -239,9 +215,7 @@ struct CrossingSignals: Sendable {
     ) async throws -> ([Bar], [(String, JSONValue)]) {
         let connection = try await Connection.open(options, name: "judge")
         func number(_ select: SQL, _ values: [Parameter] = []) async throws(PostgresError) -> Int {
-            try await connection.query(select, values, deadline: .seconds(900)) { row throws(PostgresError) in
-                Int(try row.int(0))
-            }.first ?? 0
+            try await connection.int(select, values, deadline: .seconds(900))
         }
         try await connection.execute("analyze public.practice_record", deadline: .seconds(300))
         let lost = try await number(

@@ -36,8 +36,8 @@ struct UndoneOrders: Sendable {
         }
     }
 
-    private var orders: Int { invocation.parsed.integer("orders") ?? 500 }
-    private var kills: Int { invocation.parsed.integer("kills") ?? 200 }
+    private var orders: Int { invocation.count("orders") }
+    private var kills: Int { invocation.count("kills") }
 
     func run(on connection: Connection) async throws -> ([Bar], [(String, JSONValue)]) {
         try await connection.run(
@@ -51,7 +51,7 @@ struct UndoneOrders: Sendable {
                      where c.charged is not null and c.given_back is null group by c.job;
                 """)
         let directory = try Scratch.directory(
-            "orders", in: getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp", isOpen: false)
+            "orders", in: Scratch.temporary, isOpen: false)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let kept = KeptWorkers(directory: directory)
         let shared = Shared()
@@ -92,10 +92,8 @@ struct UndoneOrders: Sendable {
                 environment: variables)
             return name
         }
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try await connection.int("select count(*) from millrace.session where pin is not null") < Self.workers {
-            guard ContinuousClock.now < deadline else { throw Failure("the workers do not start: see their logs") }
-            try await Task.sleep(for: .milliseconds(50))
+        try await Patience.wait(.seconds(60), else: "the workers do not start: see their logs") {
+            try await connection.int("select count(*) from millrace.session where pin is not null") >= Self.workers
         }
         try await Queue.promote("orders-a", percent: nil, on: connection)
         return names
@@ -103,7 +101,7 @@ struct UndoneOrders: Sendable {
 
     /// Spread over the time that the kills take; a third is refused in the end, some sleep in their middle, expire, or have a key.
     private func enqueue(_ shared: Shared) async throws {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "load")
+        let connection = try await invocation.connect()
         for n in 1...orders {
             try await connection.execute(Self.enqueueing, [.int8(Int64(n)), .bool(false)])
             shared.withLock { $0.enqueued = n }
@@ -122,7 +120,7 @@ struct UndoneOrders: Sendable {
 
     /// Until the kills are over.
     private func operate(_ shared: Shared) async throws {
-        let connection = try await Connection.open(try invocation.connectionOptions(), name: "operator")
+        let connection = try await invocation.connect("operator")
         try await connection.execute("set lock_timeout = '2s'")
         while !shared.withLock({ $0.isOver }) {
             try await Task.sleep(for: .milliseconds(.random(in: 20...120)))
