@@ -61,7 +61,7 @@ extension Connection {
                 \(list(numbers.map { "\(complete[$0] ?? 0)" }, "int")),
                 \(list(ends.map { $0.error.map { "'\($0)'" } ?? "null" }, "text")),
                 \(list(ends.map { $0.wait.map { "\($0)" } ?? "0" }, "float8")),
-                array(select id from millrace.job where unique_hash is not null)))
+                array(select id from millrace.job where unique_hash is not null or options ? 'tell_end')))
             """
         return try await column(sql).compactMap { Int($0) }
     }

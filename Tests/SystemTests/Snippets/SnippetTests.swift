@@ -37,18 +37,24 @@ import Testing
         }
     }
 
-    @Test func `the program of the page for Python enqueues, waits for the end, and reads the result`() async throws {
+    @Test func `the programs of the page for Python enqueue, wait for ends, hear of them, and read results`()
+        async throws
+    {
         try await withDatabase { database in
             let worker = try await MillraceProcess.worker("one", database: database.url)
-            let program = try #require(Snippet.of("deploy/guides/python.md").first { $0.language == "python" })
-            let file = FileManager.default.temporaryDirectory.appending(path: "jobs-\(UUID().uuidString).py")
-            try program.text.write(to: file, atomically: true, encoding: .utf8)
-            defer { try? FileManager.default.removeItem(at: file) }
-            let outcome = try await Program.run("/usr/bin/python3", [file.path, database.url], errors: true)
-            #expect(
-                outcome.lines == [
-                    #"succeeded {"ran": [1, 2, 3], "sum": 6, "steps": 3}"#, "not_found - there is no job 4242",
-                ], "\(outcome.text)")
+            let programs = try Snippet.of("deploy/guides/python.md").filter { $0.language == "python" }
+            let printed = [
+                [#"succeeded {"ran": [1, 2, 3], "sum": 6, "steps": 3}"#, "not_found - there is no job 4242"],
+                ["20 have ended"],
+            ]
+            try #require(programs.count == printed.count)
+            for (program, expected) in zip(programs, printed) {
+                let file = FileManager.default.temporaryDirectory.appending(path: "jobs-\(UUID().uuidString).py")
+                try program.text.write(to: file, atomically: true, encoding: .utf8)
+                defer { try? FileManager.default.removeItem(at: file) }
+                let outcome = try await Program.run("/usr/bin/python3", [file.path, database.url], errors: true)
+                #expect(outcome.lines == expected, "\(outcome.text)")
+            }
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
         }

@@ -148,7 +148,7 @@ begin
     select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
            nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
            nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-           j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+           j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null or j.options ? 'tell_end' then true else untrue end,
            case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
            case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end,
            j.tenant, (select m.t from moment m where not brief), null::bigint[]
@@ -230,7 +230,7 @@ begin
       from usual u where brief
     union all
     select null, i.id, null, null, null, null, null, null,
-           i.enqueued_at, case when i.whole then i.args end, i.max_attempts, case when i.unique_hash is not null then true end,
+           i.enqueued_at, case when i.whole then i.args end, i.max_attempts, case when i.unique_hash is not null or i.options ? 'tell_end' then true end,
            case when not i.whole then null when (i.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then nullif(not millrace.job_has_begun(i.id), false) end,
            case when i.whole then i.options end, case when i.whole then i.metadata end, case when i.whole then i.tags end, i.tenant, null, null
       from (select i.*, millrace.is_carried(carry, i.args, i.options, i.metadata, i.tags) as whole from millrace.job i
@@ -239,7 +239,7 @@ begin
     select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
            nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
            nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-           j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+           j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null or j.options ? 'tell_end' then true else untrue end,
            case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
            case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end,
            j.tenant, (select m.t from moment m where not brief), null::bigint[]
@@ -285,7 +285,7 @@ begin
         insert into millrace.lease (session, number, at, n, lo, hi, ids, attempts, crashes)
         values (the_session, the_number, claimed_at, 1, id, id, array[id],
                 case when attempt > 0 then array[attempt] end, case when crashes > 0 then array[crashes] end);
-        select j.enqueued_at, case when j.whole then j.args end, j.max_attempts, j.unique_hash is not null,
+        select j.enqueued_at, case when j.whole then j.args end, j.max_attempts, j.unique_hash is not null or coalesce(j.options ? 'tell_end', false),
                case when not j.whole then false when (j.options ->> 'expires_at')::timestamptz <= claimed_at then not millrace.job_has_begun(j.id) else false end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant
           into strict enqueued_at, args, max_attempts, keyed, expired, options, metadata, tags, tenant

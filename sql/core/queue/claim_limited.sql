@@ -170,7 +170,7 @@ begin
         select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
                nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
                nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null or j.options ? 'tell_end' then true else untrue end,
                case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= (select m.t from moment m) then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, (select m.t from moment m where not brief), null::bigint[],
                case when (select f.all_hold from fit f) then g.key_gate when g.key_gate = any ((select f.holding from fit f)::bigint[]) then g.key_gate end
@@ -304,7 +304,7 @@ begin
         select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
                nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
                nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null or j.options ? 'tell_end' then true else untrue end,
                case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= t then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, case when not brief then t end,
                case when brief and one_each then null when one_each then array[g.key_gate]
@@ -386,7 +386,7 @@ begin
         select case when brief then nullif(g.seq, g.job) else g.seq end, g.job, nullif(g.number, usual_number),
                nullif(g.kind, (select u.kind from usual u where brief)), nullif(g.queue, (select u.queue from usual u where brief)),
                nullif(g.lane, (select u.lane from usual u where brief)), nullif(g.attempt, zero), nullif(g.crashes, zero),
-               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true else untrue end,
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null or j.options ? 'tell_end' then true else untrue end,
                case when not j.whole then untrue when (j.options ->> 'expires_at')::timestamptz <= t then case when millrace.job_has_begun(j.id) then untrue else true end else untrue end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, case when not brief then t end,
                g.slots, null::bigint

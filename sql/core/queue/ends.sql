@@ -85,6 +85,7 @@ begin
         perform millrace.unique_end(keyed);
     end if;
     perform millrace.ends_note(ids, 2);
+    perform millrace.ends_tell(ids);
 end $$;
 
 -- The one place where an ended job, dead or cancelled, gets a place again: it takes its key, and waits again for its predecessors that have

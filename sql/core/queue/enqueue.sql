@@ -316,9 +316,9 @@ begin
                     perform millrace.refuse('options.backoff may hold only base and cap, in seconds', 'options.backoff',
                         'Give {"base": seconds, "cap": seconds}, each 0.001 to 604800.');
                 end if;
-            when name = 'wake' then
+            when name in ('wake', 'tell_end') then
                 if jsonb_typeof(value) <> 'boolean' then
-                    perform millrace.refuse('options.wake is not a boolean', 'options.wake');
+                    perform millrace.refuse(format('options.%s is not a boolean', name), 'options.' || name);
                 end if;
             when name = 'unique_for' then
                 if jsonb_typeof(value) <> 'number' or value::numeric not between 1 and 31536000 then
@@ -332,7 +332,7 @@ begin
                 perform millrace.flow_check(name, value);
             else
                 perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options',
-                    'Known are timeout, expires_at, unique_scope, unique_for, backoff, version, after, before, fence and wake.');
+                    'Known are timeout, expires_at, unique_scope, unique_for, backoff, version, after, before, fence, tell_end and wake.');
         end case;
     end loop;
 end $$;

@@ -126,6 +126,7 @@ begin
          where f.id = any (keyed) and f.number = any (alive) and coalesce(f.outcome, the_outcome) in (1, 2, 3);
         if keyed is not null then
             perform millrace.unique_end(keyed);
+            perform millrace.ends_tell(keyed);
         end if;
     end if;
     if millrace.flows_in_use() then
@@ -187,7 +188,7 @@ begin
     if not found then
         return false;
     end if;
-    select j.kind, j.queue, j.unique_hash into head from millrace.job j where j.id = the_id;
+    select j.kind, j.queue, j.unique_hash, j.options ? 'tell_end' as tells into head from millrace.job j where j.id = the_id;
     if not found then
         return false;                                     -- it was deleted: there is nothing to end
     end if;
@@ -205,6 +206,9 @@ begin
     perform millrace.lease_slots_free(held.slot_all, coalesce(held.slot_jobs, held.ids), held.slot_gates, array[the_id]);
     if head.unique_hash is not null then
         perform millrace.unique_end(array[the_id]);
+    end if;
+    if head.tells then
+        perform millrace.ends_tell(array[the_id]);
     end if;
     perform millrace.flows_note(array[the_id], array[1::smallint], the_session, array[the_number]);
     return true;

@@ -37,6 +37,16 @@ begin
     end if;
 end $$;
 
+-- Tells back ends that listen, of those of these ended jobs that ask for it with options.tell_end. Who misses a notification sees the end with
+-- wait_for.
+create or replace function millrace.ends_tell(ids bigint[]) returns void
+language plpgsql volatile as $$
+begin
+    perform pg_notify('millrace_ends', i.id::text)
+       from unnest(ids) i(id) cross join lateral (select j.options from millrace.job j where j.id = i.id offset 0) j
+      where j.options @> '{"tell_end": true}';
+end $$;
+
 -- Reads options.after, fence and before of a new job, and draws its edges. True when it has to wait.
 create or replace function millrace.flow_join(the_job bigint, the_options jsonb, the_due timestamptz, caller name) returns boolean
 language plpgsql volatile set enable_seqscan = off as $$

@@ -102,7 +102,7 @@ begin
         select l.* from millrace.lease l where l.session = the_session order by l.number for update skip locked
     loop
         with unfinished as materialized (
-            select u.id, j.kind, j.queue, j.lane, j.unique_hash,
+            select u.id, j.kind, j.queue, j.lane, j.unique_hash, j.options ? 'tell_end' as tells,
                    coalesce(one.attempts[u.place], 0::smallint) as attempt, coalesce(one.crashes[u.place], 0::smallint) + 1 as crashes,
                    exists (select from millrace.cancel c where c.session = the_session and c.number = one.number and c.job = u.id) as cancelled
               from unnest(one.ids) with ordinality u(id, place)
@@ -136,7 +136,7 @@ begin
               from judged u where u.outcome <> 2 group by u.queue, u.kind, u.outcome
         )
         select count(*), count(*) filter (where u.outcome = 3), array_agg(distinct u.queue), array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)),
-               array_agg(u.id) filter (where u.outcome in (2, 3) and u.unique_hash is not null), (select array_agg(u.id) from unfinished u)
+               array_agg(u.id) filter (where u.outcome in (2, 3) and (u.unique_hash is not null or u.tells)), (select array_agg(u.id) from unfinished u)
           into lost_jobs, lost_dead, woken, lanes, ended, unfinished_ids from judged u;
         perform millrace.flows_note(array_agg(h.id), array_agg(h.outcome), the_session, array_agg(h.number))
            from millrace.history h
@@ -145,6 +145,7 @@ begin
         perform millrace.lease_slots_free(one.slot_all, coalesce(one.slot_jobs, one.ids), one.slot_gates, unfinished_ids);
         if ended is not null then
             perform millrace.unique_end(ended);
+            perform millrace.ends_tell(ended);
         end if;
         delete from millrace.lease l where l.session = the_session and l.number = one.number;
         leases := leases + 1;
@@ -231,7 +232,7 @@ begin
         return query
         select nullif(one.number, usual.number), nullif(one.at, usual.at), nullif(j.kind, usual.kind), u.id,
                nullif(u.attempt, 0::smallint), nullif(u.crashes, 0::smallint),
-               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null then true end,
+               j.enqueued_at, case when j.whole then j.args end, j.max_attempts, case when j.unique_hash is not null or j.options ? 'tell_end' then true end,
                case when not j.whole then null when (j.options ->> 'expires_at')::timestamptz <= one.at then nullif(not millrace.job_has_begun(j.id), false) end,
                case when j.whole then j.options end, case when j.whole then j.metadata end, case when j.whole then j.tags end, j.tenant, u.gate, u.gates
           from (select unnest(one.ids) as id, unnest(one.attempts) as attempt, unnest(one.crashes) as crashes, unnest(one.slot_gates) as gate,
@@ -283,7 +284,7 @@ begin
         delete from millrace.lease l where l.session = the_session and l.number = any (numbers) returning l.*
     loop
         with unfinished as materialized (
-            select u.id, j.kind, j.queue, j.lane, j.unique_hash, coalesce(one.attempts[u.place], 0::smallint) as attempt,
+            select u.id, j.kind, j.queue, j.lane, j.unique_hash, j.options ? 'tell_end' as tells, coalesce(one.attempts[u.place], 0::smallint) as attempt,
                    coalesce(one.crashes[u.place], 0::smallint) as crashes,
                    exists (select from millrace.cancel c where c.session = the_session and c.number = one.number and c.job = u.id) as cancelled
               from unnest(one.ids) with ordinality u(id, place)
@@ -303,7 +304,7 @@ begin
         )
         select count(u.kind) filter (where not u.cancelled), array_agg(distinct u.queue) filter (where not u.cancelled and u.kind is not null),
                array_agg(distinct millrace.lane_of(u.lane, u.crashes, true)) filter (where not u.cancelled and u.kind is not null),
-               array_agg(u.id) filter (where u.cancelled and u.unique_hash is not null), array_agg(u.id)
+               array_agg(u.id) filter (where u.cancelled and (u.unique_hash is not null or u.tells)), array_agg(u.id)
           into n, queues, lanes, ended, unfinished_ids from unfinished u;
         perform millrace.flows_note(array_agg(h.id), array_agg(h.outcome), the_session, array_agg(h.number))
            from millrace.history h
@@ -312,6 +313,7 @@ begin
         perform millrace.lease_slots_free(one.slot_all, coalesce(one.slot_jobs, one.ids), one.slot_gates, unfinished_ids);
         if ended is not null then
             perform millrace.unique_end(ended);
+            perform millrace.ends_tell(ended);
         end if;
         jobs := jobs + n;
         perform millrace.wake(q, l) from unnest(queues) q cross join unnest(lanes) l;

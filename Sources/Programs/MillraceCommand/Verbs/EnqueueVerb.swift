@@ -78,7 +78,7 @@ enum EnqueueFlags {
         .single("metadata", "JSON", help: "A JSON object that is stored with the job."),
         .repeated(
             "option", "NAME=VALUE",
-            help: "A further option: timeout, expires_at, unique_scope, unique_for, backoff or wake."),
+            help: "A further option: timeout, expires_at, unique_scope, unique_for, backoff, tell_end or wake."),
         .toggle("wait", environment: .none, help: "Wait until it has ended."),
     ]
 
