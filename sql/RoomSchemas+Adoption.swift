@@ -1,4 +1,4 @@
-import Schema
+package import Schema
 
 extension RoomSchemas {
     /// From the one line that there was before each room had its own, up to the lines. That line had every room, so this stands with the rooms

@@ -1,6 +1,7 @@
 import Foundation
 import Postgres
 import RoomSchemas
+import Schema
 import TestSupport
 import Testing
 
