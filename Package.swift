@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "Millrace", targets: ["Millrace"]),
         .library(name: "MillraceMail", targets: ["MillraceMail"]),
         .library(name: "MillraceWorker", targets: ["MillraceWorker"]),
+        .library(name: "MillraceProgram", targets: ["MillraceProgram"]),
+        .plugin(name: "EmbedSQL", targets: ["EmbedSQL"]),
         .library(name: "MillraceApp", targets: ["MillraceApp"]),
         .executable(name: "millrace", targets: ["MillraceMain"]),
         .executable(name: "millrace-load", targets: ["MillraceLoad"]),
@@ -201,14 +203,15 @@ let package = Package(
             ], path: "Sources/Kits/CommandKit", swiftSettings: strict),
 
         .target(
-            name: "RoomKit",
-            dependencies: [
-                "CommandKit", "JSON", "Listeners", "Postgres", "SettingsKit", "Supervision", "Telemetry", "Workers",
-            ],
-            path: "Sources/Kits/RoomKit", swiftSettings: strict),
+            name: "PageKit", dependencies: ["JSON", "Listeners"], path: "Sources/Kits/PageKit", swiftSettings: strict),
 
         .target(
-            name: "PageKit", dependencies: ["JSON", "Listeners"], path: "Sources/Kits/PageKit", swiftSettings: strict),
+            name: "RoomKit",
+            dependencies: [
+                "CommandKit", "Encryption", "Jobs", "JSON", "Listeners", "PageKit", "Postgres", "Schema",
+                "SettingsKit", "Supervision", "Telemetry", "Workers",
+            ],
+            path: "Sources/Kits/RoomKit", swiftSettings: strict),
 
         .target(
             name: "Mail",
@@ -220,28 +223,28 @@ let package = Package(
         .target(
             name: "Quests",
             dependencies: [
-                "Calendars", "CommandKit", "Jobs", "JSON", "Postgres", "RoomKit", "SettingsKit", "Telemetry",
-                "Workers",
+                "Calendars", "CommandKit", "Jobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+                "Telemetry", "Workers",
             ], path: "Sources/Domains/Quests",
             swiftSettings: strict),
 
         .target(
-            name: "Chat", dependencies: ["CommandKit", "Postgres", "RoomKit"], path: "Sources/Domains/Chat",
-            swiftSettings: strict),
+            name: "Chat", dependencies: ["CommandKit", "Postgres", "RoomKit", "RoomSchemas"],
+            path: "Sources/Domains/Chat", swiftSettings: strict),
 
         .target(
             name: "Subscriptions",
             dependencies: [
-                "CommandKit", "Jobs", "JSON", "Listeners", "Postgres", "RoomKit", "SettingsKit", "Signatures",
-                "Telemetry", "Workers",
+                "CommandKit", "Jobs", "JSON", "Listeners", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+                "Signatures", "Telemetry", "Workers",
             ], path: "Sources/Domains/Subscriptions",
             swiftSettings: strict),
 
         .target(
             name: "CheckIns",
             dependencies: [
-                "CommandKit", "Faults", "JSON", "Listeners", "PageKit", "Postgres", "RoomKit", "SettingsKit",
-                "Signatures", "Supervision", "Telemetry", "Transfers",
+                "CommandKit", "Faults", "JSON", "Listeners", "PageKit", "Postgres", "RoomKit", "RoomSchemas",
+                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Transfers",
             ], path: "Sources/Domains/CheckIns",
             swiftSettings: strict),
 
@@ -253,29 +256,30 @@ let package = Package(
             name: "Webhooks",
             dependencies: [
                 "CloudEvents", "CommandKit", "Digests", "Encodings", "Encryption", "Faults", "Postgres", "RoomKit",
-                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Transfers",
+                "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Transfers",
             ], path: "Sources/Domains/Webhooks", swiftSettings: strict),
 
         .target(
             name: "Notices",
             dependencies: [
                 "CommandKit", "Encodings", "Encryption", "Faults", "Jobs", "JSON", "Postgres", "RoomKit",
-                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Templates", "Threads", "Transfers",
+                "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Templates", "Threads",
+                "Transfers",
             ], path: "Sources/Domains/Notices",
             swiftSettings: strict),
 
         .target(
             name: "AI",
             dependencies: [
-                "CommandKit", "Faults", "Jobs", "JSON", "Postgres", "RoomKit", "SettingsKit", "Supervision",
-                "Telemetry", "Templates", "Transfers", "Workers",
+                "CommandKit", "Faults", "Jobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+                "Supervision", "Telemetry", "Templates", "Transfers", "Workers",
             ], path: "Sources/Domains/AI", swiftSettings: strict),
 
         .target(
             name: "Documents",
             dependencies: [
                 "Blobs", "CommandKit", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "RoomKit",
-                "Sandbox", "Telemetry", "Threads",
+                "RoomSchemas", "Sandbox", "Telemetry", "Threads",
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
@@ -294,8 +298,8 @@ let package = Package(
         .target(
             name: "Console",
             dependencies: [
-                "Calendars", "Encryption", "JSON", "Listeners", "Postgres", "Signatures", "Telemetry", "Templates",
-                "Threads",
+                "Calendars", "Encryption", "JSON", "Listeners", "PageKit", "Postgres", "Signatures", "Telemetry",
+                "Templates", "Threads",
             ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         .target(
@@ -313,16 +317,17 @@ let package = Package(
             dependencies: [
                 "AI", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
                 "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
-                "Notices", "PageKit", "Pages", "Postgres", "Quests", "Queues", "RoomKit", "Sandbox", "SettingsKit",
-                "Signatures", "Subscriptions", "Supervision", "Telemetry", "Templates", "Threads", "Transfers",
-                "Webhooks", "Workers",
+                "Notices", "PageKit", "Pages", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox",
+                "Schema", "SettingsKit", "Signatures", "Subscriptions", "Supervision", "Telemetry", "Templates",
+                "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
             name: "MillraceWorker",
-            dependencies: ["Composition", "Millrace", "Postgres", "Telemetry", "Threads", "Workers"],
-            path: "Sources/Programs/MillraceWorker",
-            swiftSettings: strict),
+            dependencies: [
+                "Composition", "Encryption", "Millrace", "PageKit", "Postgres", "Queues", "RoomKit", "Schema",
+                "Telemetry", "Threads", "Workers",
+            ], path: "Sources/Programs/MillraceWorker", swiftSettings: strict),
 
         .target(
             name: "MillraceCommand",
@@ -330,10 +335,12 @@ let package = Package(
                 "AI", "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
                 "CommandKit", "Composition", "Compression", "Console", "Documents", "Encryption", "Faults",
                 "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres",
-                "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox", "Schema", "Signatures", "Subprocesses",
-                "Subscriptions",
+                "Quests", "Queues", "RoomKit", "Sandbox", "Schema", "Signatures", "Subprocesses", "Subscriptions",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
+        .target(
+            name: "MillraceProgram", dependencies: ["MillraceCommand", "MillraceWorker"],
+            path: "Sources/Programs/MillraceProgram", swiftSettings: strict),
         .executableTarget(
             name: "MillraceMain", dependencies: ["MillraceCommand"], path: "Sources/Programs/MillraceMain",
             swiftSettings: strict),
@@ -521,7 +528,8 @@ let package = Package(
                 "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
                 "Blobs", "PageKit", "Postgres", "Queues",
-                "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport", "Workers",
+                "MillraceWorker", "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport",
+                "Workers",
             ], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(

@@ -26,7 +26,7 @@ package enum RoomSchemas {
 
     package static let names = all.map(\.name)
 
-    private static let blobs = RoomSchema(
+    package static let blobs = RoomSchema(
         name: "blobs", needs: [],
         purpose: "contents by their hash, links to upload and download them",
         migrations: [
@@ -38,7 +38,7 @@ package enum RoomSchemas {
             Script("blobs_hooks", Embedded.blobs_hooks),
         ])
 
-    private static let events = RoomSchema(
+    package static let events = RoomSchema(
         name: "events", needs: [],
         purpose: "what has happened, for others to read",
         migrations: [
@@ -49,7 +49,7 @@ package enum RoomSchemas {
             Script("events_hooks", Embedded.events_hooks),
         ])
 
-    private static let people = RoomSchema(
+    package static let people = RoomSchema(
         name: "people", needs: [],
         purpose: "profiles, families, who acts for whom",
         migrations: [
@@ -68,7 +68,7 @@ package enum RoomSchemas {
             Script("people_hooks", Embedded.people_hooks),
         ])
 
-    private static let quotas = RoomSchema(
+    package static let quotas = RoomSchema(
         name: "quotas", needs: ["events"],
         purpose: "how much a tenant may use",
         migrations: [
@@ -78,7 +78,7 @@ package enum RoomSchemas {
             Script("quotas", Embedded.quotas)
         ])
 
-    private static let feed = RoomSchema(
+    package static let feed = RoomSchema(
         name: "feed", needs: ["people"],
         purpose: "what an app on a phone hears of",
         migrations: [
@@ -89,7 +89,7 @@ package enum RoomSchemas {
             Script("feed_hooks", Embedded.feed_hooks),
         ])
 
-    private static let templates = RoomSchema(
+    package static let templates = RoomSchema(
         name: "templates", needs: [],
         purpose: "texts of mails, their versions",
         migrations: [
@@ -99,7 +99,7 @@ package enum RoomSchemas {
             Script("templates", Embedded.templates)
         ])
 
-    private static let webhooks = RoomSchema(
+    package static let webhooks = RoomSchema(
         name: "webhooks", needs: ["events"],
         purpose: "who is told of events by HTTP",
         migrations: [
@@ -112,7 +112,7 @@ package enum RoomSchemas {
             Script("webhooks_hooks", Embedded.webhooks_hooks),
         ])
 
-    private static let mail = RoomSchema(
+    package static let mail = RoomSchema(
         name: "mail", needs: ["blobs", "events", "people", "templates"],
         purpose: "mails and what became of them",
         kinds: [
@@ -132,7 +132,7 @@ package enum RoomSchemas {
             Script("mail_hooks", Embedded.mail_hooks),
         ])
 
-    private static let notices = RoomSchema(
+    package static let notices = RoomSchema(
         name: "notices", needs: ["events", "people", "mail"],
         purpose: "pushes and reminders",
         migrations: [
@@ -149,7 +149,7 @@ package enum RoomSchemas {
             Script("notices_hooks", Embedded.notices_hooks),
         ])
 
-    private static let ai = RoomSchema(
+    package static let ai = RoomSchema(
         name: "ai", needs: ["events", "feed", "people", "quotas", "templates"],
         purpose: "questions to language models",
         kinds: ["ai.ask", "ai.sentiment", "ai.batch", "ai.forget"],
@@ -169,7 +169,7 @@ package enum RoomSchemas {
             Script("ai_hooks", Embedded.ai_hooks),
         ])
 
-    private static let documents = RoomSchema(
+    package static let documents = RoomSchema(
         name: "documents", needs: ["blobs", "events", "people", "quotas", "ai"],
         purpose: "files, their pages, what was read on them",
         kinds: ["document.receive", "document.page", "document.finish"],
@@ -187,7 +187,7 @@ package enum RoomSchemas {
             Script("documents_hooks", Embedded.documents_hooks),
         ])
 
-    private static let media = RoomSchema(
+    package static let media = RoomSchema(
         name: "media", needs: ["blobs", "feed", "people", "quotas", "templates", "documents"],
         purpose: "files that are made as jobs",
         kinds: ["media.process", "template.render"],
@@ -201,7 +201,7 @@ package enum RoomSchemas {
             Script("media_hooks", Embedded.media_hooks),
         ])
 
-    private static let lessons = RoomSchema(
+    package static let lessons = RoomSchema(
         name: "lessons", needs: ["feed", "people", "events", "quotas", "documents"],
         purpose: "what documents belong to",
         migrations: [
@@ -212,7 +212,7 @@ package enum RoomSchemas {
             Script("lessons_hooks", Embedded.lessons_hooks),
         ])
 
-    private static let subscriptions = RoomSchema(
+    package static let subscriptions = RoomSchema(
         name: "subscriptions", needs: ["events", "feed", "people", "quotas", "notices"],
         purpose: "what customers have bought",
         kinds: ["subscriptions.due"],
@@ -226,7 +226,7 @@ package enum RoomSchemas {
             Script("subscriptions_hooks", Embedded.subscriptions_hooks),
         ])
 
-    private static let quests = RoomSchema(
+    package static let quests = RoomSchema(
         name: "quests", needs: ["events", "people", "notices", "ai"],
         purpose: "daily quests, moods, hobbies, points",
         kinds: ["quests.rollover"],
@@ -246,7 +246,7 @@ package enum RoomSchemas {
             Script("quests_hooks", Embedded.quests_hooks),
         ])
 
-    private static let checkins = RoomSchema(
+    package static let checkins = RoomSchema(
         name: "checkins", needs: ["events", "people", "mail", "notices"],
         purpose: "who is watched, and alarms",
         migrations: [
@@ -267,7 +267,7 @@ package enum RoomSchemas {
             Script("checkins_hooks", Embedded.checkins_hooks),
         ])
 
-    private static let chat = RoomSchema(
+    package static let chat = RoomSchema(
         name: "chat", needs: ["blobs", "events", "people", "quotas", "notices", "ai", "quests", "checkins"],
         purpose: "threads between people",
         migrations: [
@@ -281,7 +281,7 @@ package enum RoomSchemas {
             Script("chat_hooks", Embedded.chat_hooks),
         ])
 
-    private static let gateway = RoomSchema(
+    package static let gateway = RoomSchema(
         name: "gateway", needs: ["feed", "people", "documents", "mail", "notices", "quests", "checkins", "chat"],
         purpose: "calls of apps, devices that work offline",
         migrations: [
@@ -299,7 +299,7 @@ package enum RoomSchemas {
             Script("gateway_hooks", Embedded.gateway_hooks),
         ])
 
-    private static let console = RoomSchema(
+    package static let console = RoomSchema(
         name: "console", needs: ["people", "mail", "documents", "subscriptions", "quests", "checkins"],
         purpose: "pages for operators",
         migrations: [

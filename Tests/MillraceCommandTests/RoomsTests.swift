@@ -1,4 +1,5 @@
 import Foundation
+import Schema
 import Testing
 
 @testable import MillraceCommand
@@ -31,5 +32,6 @@ import Testing
             }
         }
         #expect(Rooms.all.flatMap(\.verbs).count > 60)
+        #expect(Set(Rooms.all.schemas.map(\.name)).count == 19 && Rooms.all.schemas.count == 19)
     }
 }

@@ -211,4 +211,37 @@ import Testing
             #expect(await Self.refusal(Migrator.ofAllRooms(), on: connection)?.contains(words) == true)
         }
     }
+
+    /// Its functions run with the owner's rights, so it must not stand in another's place.
+    @Test func `a room of another package is refused where it makes what somebody else has`() async throws {
+        func room(_ name: String, needs: [String] = [], _ sql: String) -> RoomSchema {
+            RoomSchema(
+                name: name, needs: needs, purpose: "", migrations: ["001_\(name)": Array("".utf8)],
+                functions: [name: Array(sql.utf8)])
+        }
+        let harmless = "create or replace function millrace.attic_of() returns int language sql as 'select 1'"
+        let stolen = "create or replace function millrace.may_see(a int) returns int language sql as 'select 1'"
+        func refused(_ rooms: RoomSchema..., adding: String) async -> String? {
+            try? await withDatabase(.empty) { database in
+                let connection = try await database.connect()
+                let said = await Self.refusal(
+                    Migrator(rooms: RoomSchemas.all + rooms, adding: [adding]), on: connection)
+                await connection.close()
+                return said
+            }
+        }
+        #expect(
+            await refused(room("attic", stolen), adding: "attic")
+                == "The room attic makes millrace.may_see, which is core's: give it another name.")
+        #expect(
+            await refused(room("mail", harmless), adding: "mail")
+                == "The room mail makes a room of this name, which is another room's: give it another name.")
+        #expect(
+            await refused(room("attic", needs: ["cellar"], harmless), adding: "attic")
+                == "The room attic needs the room cellar, which this program has not, or which stands behind it.")
+        #expect(
+            await refused(room("attic", harmless), room("cellar", harmless), adding: "attic")
+                == "The room attic makes millrace.attic_of, which is cellar's: give it another name.")
+        #expect(await refused(room("attic", needs: ["mail"], harmless), adding: "attic") == nil)
+    }
 }

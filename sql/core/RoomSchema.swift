@@ -1,8 +1,9 @@
 /// What one room has in the database: a line of numbered migrations, each applied once, and functions, applied again by every migrate.
-package struct RoomSchema: Sendable {
-    package let name: String
+public struct RoomSchema: Sendable {
+    /// As it is named in `millrace rooms` and in the lines of its doors.
+    public let name: String
     /// The rooms that it calls, besides the core. They are installed with it.
-    package let needs: [String]
+    public let needs: [String]
     /// What it is, for a list of rooms.
     package let purpose: String
     /// Kinds of jobs that its workers do.
@@ -11,6 +12,8 @@ package struct RoomSchema: Sendable {
     package let migrations: [Script]
     /// In the order in which they build on each other.
     package let functions: [Script]
+    /// Another package brings it, so its names are compared with everybody's before a migrate.
+    package let isFromOutside: Bool
 
     package init(
         name: String, needs: [String] = [], purpose: String, kinds: [String] = [], migrations: [Script],
@@ -22,6 +25,28 @@ package struct RoomSchema: Sendable {
         self.kinds = kinds
         self.migrations = migrations
         self.functions = functions
+        isFromOutside = false
+    }
+
+    /// The tables and functions of a room of your own. Its scripts write every name with its schema, `millrace`, and begin each `create table` on a
+    /// line of its own: `millrace rooms remove` finds there what to take away.
+    /// - Parameters:
+    ///   - needs: The rooms whose functions or tables it uses, besides the core.
+    ///   - purpose: What it is, in a few words, for `millrace rooms list`.
+    ///   - kinds: The kinds of its jobs. `millrace rooms check` names the room if such jobs wait and it is not installed.
+    ///   - migrations: By name, such as `001_shelf`, in order; each runs once. Append only.
+    ///   - functions: By name; every migrate runs them again, so they `create or replace`.
+    public init(
+        name: String, needs: [String] = [], purpose: String, kinds: [String] = [],
+        migrations: KeyValuePairs<String, [UInt8]>, functions: KeyValuePairs<String, [UInt8]>
+    ) {
+        self.name = name
+        self.needs = needs
+        self.purpose = purpose
+        self.kinds = kinds
+        self.migrations = migrations.map { Script($0.key, $0.value) }
+        self.functions = functions.map { Script($0.key, $0.value) }
+        isFromOutside = true
     }
 
     /// The number of its last migration.

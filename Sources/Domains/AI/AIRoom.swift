@@ -1,10 +1,11 @@
 import Postgres
 package import RoomKit
+import RoomSchemas
 
 extension Room {
     /// Questions to language models.
     package static let ai = Room(
-        "ai", needs: ["events", "feed", "people", "quotas", "templates"], settings: Setting.ai,
+        RoomSchemas.ai, settings: Setting.ai,
         nouns: ["ai": "Ask language models, see what was asked and what it cost, and switch them on"],
         verbs: [.aiList, .aiShow, .aiAsk, .aiPurposes, .aiPurposeShow, .aiPurposePut, .aiSwitch],
         checks: [

@@ -1,9 +1,10 @@
 package import RoomKit
+import RoomSchemas
 
 extension Room {
     /// Who is watched over, and alarms.
     package static let checkIns = Room(
-        "checkins", needs: ["events", "people", "mail", "notices"], settings: Setting.checkIns,
+        RoomSchemas.checkins, settings: Setting.checkIns,
         nouns: ["checkins": "Look at watches and alarms, and act for those who cannot"],
         verbs: [
             .checkinsList, .checkinsShow, .checkinsArm, .checkinsDisarm, .checkinsPause, .checkinsCheckIn,

@@ -1,11 +1,12 @@
 package import RoomKit
+import RoomSchemas
 
 extension Room {
     /// What people are told, by push, SMS and voice.
     /// - Parameter sender: the name by which people know the app; nil: none is set.
     package static func notices(sender: @escaping @Sendable (Settings) -> String?) -> Room {
         Room(
-            "notices", needs: ["events", "people", "mail"], settings: Setting.notices,
+            RoomSchemas.notices, settings: Setting.notices,
             nouns: [
                 "notices": "Look at what people are told, tell them something, and call it off",
                 "devices": "Look at the devices that get pushes, and forget one",

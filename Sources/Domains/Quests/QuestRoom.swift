@@ -1,9 +1,10 @@
 package import RoomKit
+import RoomSchemas
 
 extension Room {
     /// Families, their daily quests, moods and hobbies.
     package static let quests = Room(
-        "quests", needs: ["events", "people", "notices", "ai"], settings: Setting.quests,
+        RoomSchemas.quests, settings: Setting.quests,
         nouns: [
             "families": "Look at families, make them, move them",
             "quests": "Look at quests, take families over midnight, and check what came of it",

@@ -1,10 +1,11 @@
 import Postgres
 package import RoomKit
+import RoomSchemas
 
 extension Room {
     /// What customers have bought.
     package static let subscriptions = Room(
-        "subscriptions", needs: ["events", "feed", "people", "quotas", "notices"], settings: Setting.subscriptions,
+        RoomSchemas.subscriptions, settings: Setting.subscriptions,
         nouns: ["subscriptions": "See what customers have bought, and make the plans"],
         verbs: [
             .subscriptionsList, .subscriptionsShow, .subscriptionsSet, .subscriptionsLink,

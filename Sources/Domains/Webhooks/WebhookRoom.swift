@@ -1,10 +1,11 @@
 import Postgres
 package import RoomKit
+import RoomSchemas
 
 extension Room {
     /// Who is told of events by HTTP.
     package static let webhooks = Room(
-        "webhooks", needs: ["events"], settings: Setting.webhooks,
+        RoomSchemas.webhooks, settings: Setting.webhooks,
         nouns: ["webhooks": "Tell addresses of events by HTTP, signed, and see what came of it"],
         verbs: [
             .webhooksList, .webhooksAdd, .webhooksRotate, .webhooksRemove, .webhooksEnable, .webhooksTest,

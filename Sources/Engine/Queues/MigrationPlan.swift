@@ -21,6 +21,7 @@ struct MigrationPlan {
         _ installed: InstalledLines, rooms known: [RoomSchema], adoption: SchemaAdoption?, adding: [String],
         removing: [String]
     ) throws(Migrator.Failure) {
+        for room in known where room.isFromOutside { try Self.check(room, among: known) }
         for name in adding + removing where !known.contains(where: { $0.name == name }) {
             throw .noSuchRoom(name, known: known.map(\.name))
         }
@@ -45,6 +46,22 @@ struct MigrationPlan {
             }
         }
         try plan(numbers, known, adding, removing)
+    }
+
+    /// A room of another package must not replace what others have: its functions would run in their place, with the owner's rights.
+    private static func check(_ room: RoomSchema, among known: [RoomSchema]) throws(Migrator.Failure) {
+        let before = known.prefix { $0.name != room.name }
+        for need in room.needs where !before.contains(where: { $0.name == need }) {
+            throw .needIsMissing(need, room: room.name)
+        }
+        guard room.name != Schema.core.name, known.count(where: { $0.name == room.name }) == 1 else {
+            throw .nameIsTaken("a room of this name", room: room.name, by: "another room")
+        }
+        let own = Set(SchemaNames.all(of: room))
+        for other in [Schema.core] + known where other.name != room.name {
+            guard let name = SchemaNames.all(of: other).first(where: own.contains) else { continue }
+            throw .nameIsTaken("millrace.\(name)", room: room.name, by: other.name)
+        }
     }
 
     /// The lines of a database from before there were lines. It has every room of then, also one that this program may lack.

@@ -16,6 +16,10 @@ extension Migrator {
         case roomHasRows(String, table: String)
         /// Something of others', such as a view, stands on one of its tables.
         case roomIsUsed(String, by: String)
+        /// A room of another package makes what another room, or the core, makes as well; or it has no name of its own.
+        case nameIsTaken(String, room: String, by: String)
+        /// A room of another package needs one that does not stand before it.
+        case needIsMissing(String, room: String)
         case oldServer(Int)
         case foreignSchema(owner: String, role: String)
         case foreignObjects([SchemaObject], owner: String)
@@ -26,7 +30,8 @@ extension Migrator {
         package var refusesSchema: Bool {
             switch self {
             case .newerSchema, .olderSchema, .schemaBeforeLines, .unknownRooms, .foreignSchema, .foreignObjects: true
-            case .noSuchRoom, .notInstalled, .roomIsNeeded, .roomHasRows, .roomIsUsed, .oldServer, .busy, .database:
+            case .noSuchRoom, .notInstalled, .roomIsNeeded, .roomHasRows, .roomIsUsed, .nameIsTaken, .needIsMissing,
+                .oldServer, .busy, .database:
                 false
             }
         }
@@ -63,6 +68,10 @@ extension Migrator {
                 "The room \(name) has rows, in \(table) for one."
             case .roomIsUsed(let name, let detail):
                 "Something that is not Millrace's stands on the room \(name): \(detail.split(separator: "\n").joined(separator: "; ")). Drop it first."
+            case .nameIsTaken(let name, let room, let other):
+                "The room \(room) makes \(name), which is \(other)'s: give it another name."
+            case .needIsMissing(let need, let room):
+                "The room \(room) needs the room \(need), which this program has not, or which stands behind it."
             case .oldServer(let version):
                 "Postgres 14 or later is needed; this server is \(version / 10000)."
             case .foreignSchema(let owner, let role):

@@ -100,6 +100,10 @@ enum RoomRemoval {
 
 /// What a room's scripts make, by name.
 enum SchemaNames {
+    static func all(of room: RoomSchema) -> [String] {
+        tables(of: room) + sequences(of: room) + types(of: room) + views(of: room) + functions(of: room)
+    }
+
     static func tables(of room: RoomSchema) -> [String] {
         names(
             room.migrations,

@@ -22,6 +22,8 @@ package struct ConsoleService: Sendable {
         /// Live pages that are open: in all, and of one visitor.
         package var livePages = 800
         package var livePagesOfVisitor = 100
+        /// Pages that rooms of other packages have added.
+        package var added: [AddedPage] = []
         /// How long who has asked for too much waits for that answer.
         package var refusalPause = Duration.milliseconds(200)
 
@@ -61,7 +63,8 @@ package struct ConsoleService: Sendable {
         self.pool = pool
         self.log = log
         roles = ConsoleRoles(names: options.roles)
-        layout = try ConsoleLayout(version: options.version, frameAncestors: options.frameAncestors)
+        layout = try ConsoleLayout(
+            version: options.version, frameAncestors: options.frameAncestors, added: options.added)
         addresses = ClientAddress(proxies: options.proxies)
         ended = EndedSessions(pool: pool, roles: roles, log: log)
         live = LiveLook(pool: pool, log: log, verdict: verdict)
@@ -101,7 +104,7 @@ package struct ConsoleService: Sendable {
                 try await act(request)
             },
         ]
-        for page in ConsolePages.all {
+        for page in ConsolePages.all + options.added.map(\.route) {
             routes.append(
                 Route(.get, base + page.path, access: .verified) { request in await paced(await show(page, request)) })
         }

@@ -1,10 +1,14 @@
 package import JSON
 
 /// One thing the doctor looked at.
-package struct Check: Sendable {
-    package enum Result: Sendable, Equatable {
+public struct Check: Sendable {
+    /// How it is, in a sentence; and what to do.
+    public enum Result: Sendable, Equatable {
+        /// All is well.
         case ok(String)
+        /// Somebody should look at it.
         case warning(String, advice: String)
+        /// Something does not work.
         case problem(String, advice: String)
 
         package var word: String {

@@ -1,8 +1,8 @@
 package import CommandKit
 package import Postgres
 
-/// One thing that `doctor` asks of a room. deploy/guides/operating.md has a heading for each.
-package struct RoomCheck: Sendable {
+/// One thing that `doctor` asks of a room. deploy/guides/operating.md has a heading for each of Millrace's own.
+public struct RoomCheck: Sendable {
     package let subject: String
     /// A subject that cannot be asked is a warning, and does not stop the others.
     package let ask: @Sendable (Invocation, Connection) async throws(PostgresError) -> Check.Result
@@ -13,5 +13,21 @@ package struct RoomCheck: Sendable {
     ) {
         self.subject = subject
         self.ask = ask
+    }
+
+    /// A check of a room of another package.
+    /// - Parameters:
+    ///   - subject: What is looked at, in a word or two.
+    ///   - ask: Looks, and says how it is.
+    public init(_ subject: String, ask: @escaping @Sendable (RoomDatabase) async throws -> Check.Result) {
+        self.init(subject) { (_, connection) async throws(PostgresError) in
+            do {
+                return try await ask(RoomDatabase(connection))
+            } catch let error as PostgresError {
+                throw error
+            } catch {
+                return .warning("it cannot be told: \(error)", advice: "ask those who wrote the room")
+            }
+        }
     }
 }

@@ -1,9 +1,12 @@
+package import Jobs
 package import Listeners
 package import Workers
 
 /// What a room brings to one worker.
 package struct RoomParts: Sendable {
     package var handlers: [Handler]
+    /// What the worker says to the database when it starts.
+    package var schedules: [Schedule] = []
     /// How many slots of the worker a queue may take.
     package var bounds: [String: Int]
     /// The routes of the worker's listener.

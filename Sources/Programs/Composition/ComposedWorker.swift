@@ -92,7 +92,14 @@ extension Composer {
             settings: settings, surroundings: surroundings, database: database, log: log, name: options.name,
             pool: pool, hearing: hearing, supervisor: supervisor, alarmLease: alarmLease)
         var rooms: [RoomParts] = []
-        for room in Rooms.all where serves(room.name) { rooms.append(try await room.parts(context)) }
+        for room in known where serves(room.name) {
+            var parts = try await room.parts(context)
+            if let jobs = try room.jobs?(RoomDatabase(pool), settings.keys) {
+                parts.handlers += jobs.handlers
+                parts.schedules += jobs.schedules
+            }
+            rooms.append(parts)
+        }
         options.direct = direct
         options.hearing = hearing
         options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
@@ -109,6 +116,7 @@ extension Composer {
         if let build = settings.text(.build) { options.build = build }
         options.isPinned = settings.onlyBuild
         change(&options)
+        options.schedules += rooms.flatMap(\.schedules)
         let all =
             handlers + (mail?.handlers(slots: settings.slots) ?? []) + (documents?.handlers ?? [])
             + rooms.flatMap(\.handlers)

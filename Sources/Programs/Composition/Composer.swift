@@ -13,14 +13,18 @@ package struct Composer: Sendable {
     /// Around a transaction pooler, if there is one.
     package let direct: ConnectionOptions?
     package var log: Log
+    /// The rooms of the program.
+    package let known: [Room]
     /// The rooms that it serves, by their names; nil: all. The settings may switch a room off all the same.
     package var rooms: Set<String>?
     /// How long a worker that took an alarm may keep it; nil: the default.
     package var alarmLease: Duration?
 
     package init(
-        settings: Settings, surroundings: Surroundings, database: ConnectionOptions, direct: ConnectionOptions?
+        settings: Settings, surroundings: Surroundings, database: ConnectionOptions, direct: ConnectionOptions?,
+        known: [Room] = Rooms.all
     ) {
+        self.known = known
         self.settings = settings
         self.surroundings = surroundings
         self.database = database
@@ -50,7 +54,7 @@ package struct Composer: Sendable {
                 .schemaMismatch, "the settings ask for the room \(room), which is not installed in this database",
                 hint: "run: millrace rooms add \(room)")
         }
-        let absent = Rooms.all.map(\.name).filter { serves($0) && !there.contains($0) }
+        let absent = known.map(\.name).filter { serves($0) && !there.contains($0) }
         if !absent.isEmpty {
             log.info(
                 "rooms that are not installed are not served", [("rooms", absent.sorted().joined(separator: ", "))])
@@ -68,9 +72,10 @@ package struct Composer: Sendable {
 
 extension Invocation {
     /// What puts rooms together from the settings of this command.
-    package func composer() throws(Failure) -> Composer {
+    package func composer(_ rooms: [Room] = Rooms.all) throws(Failure) -> Composer {
         Composer(
-            settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions)
+            settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions,
+            known: rooms)
     }
 
     /// Where the programs are that read documents.

@@ -4,6 +4,8 @@ import CheckIns
 import Documents
 import Notices
 import Quests
+import RoomSchemas
+package import Schema
 import Subscriptions
 import Webhooks
 
@@ -11,24 +13,73 @@ import Webhooks
 package enum Rooms {
     /// In the order in which help lists their commands.
     package static let all: [Room] = [
+        .blobs, .events, .people, .quotas, .feed,
         .webhooks, .mail, .templates, .quests, .chat, .lessons, .documents, .media, .checkIns,
         .notices(sender: { $0.text(.emailFromName) }), .subscriptions, .ai,
+        .gateway, .console,
     ]
+
+    /// Those of this program, and those that another package brings.
+    package static func with(_ more: [Room]) throws(Failure) -> [Room] {
+        var rooms = all
+        for room in more.sorted(by: { $0.name < $1.name }) {
+            guard room.schema.isFromOutside else { continue }
+            guard !rooms.contains(room) else {
+                throw Failure(.misused, "there is a room \(room.name) already", hint: "give yours another name")
+            }
+            rooms.append(room)
+        }
+        return rooms
+    }
+
+    /// One of this program's; a name that it has not is our own mistake.
+    package static func named(_ name: String) -> Room {
+        guard let room = all.first(where: { $0.name == name }) else {
+            preconditionFailure("there is no room \(name)")
+        }
+        return room
+    }
+}
+
+extension [Room] {
+    /// What the migrator is given: each behind those that it needs.
+    package var schemas: [RoomSchema] {
+        var sorted = RoomSchemas.all.filter { schema in contains { $0.name == schema.name } }
+        var added = map(\.schema).filter(\.isFromOutside)
+        while let next = added.firstIndex(where: { schema in
+            schema.needs.allSatisfy { need in sorted.contains { $0.name == need } }
+        }) {
+            sorted.append(added.remove(at: next))
+        }
+        return sorted + added  // the migrator says what is missing for the rest
+    }
 }
 
 // The settings and the wiring of these stand here, and their commands with those of the core.
 extension Room {
     static let mail = Room(
-        "mail", needs: ["blobs", "events", "people", "templates"], settings: Setting.mail, judge: { $0.judgeMail() },
+        RoomSchemas.mail, settings: Setting.mail, judge: { $0.judgeMail() },
         nouns: ["mail": "Send mail, see what became of it, and who gets none"])
 
-    static let templates = Room("templates", nouns: ["templates": "Write, check, publish and render mail templates"])
+    static let templates = Room(
+        RoomSchemas.templates, nouns: ["templates": "Write, check, publish and render mail templates"])
 
     static let documents = Room(
-        "documents", needs: ["blobs", "events", "people", "quotas", "ai"], settings: Setting.documents,
+        RoomSchemas.documents, settings: Setting.documents,
         nouns: ["documents": "Hand in documents, follow how they are read, search and fetch what came of it"])
 
     static let media = Room(
-        "media", needs: ["blobs", "feed", "people", "quotas", "templates", "documents"],
+        RoomSchemas.media,
         nouns: ["media": "Make thumbnails and pictures without metadata, link to them, and delete them"])
+}
+
+// These have tables and functions that others use.
+extension Room {
+    static let blobs = Room(RoomSchemas.blobs)
+    static let events = Room(RoomSchemas.events)
+    static let people = Room(RoomSchemas.people)
+    static let quotas = Room(RoomSchemas.quotas)
+    static let feed = Room(RoomSchemas.feed)
+    static let gateway = Room(RoomSchemas.gateway)
+    static let console = Room(RoomSchemas.console)
 }

@@ -2,6 +2,7 @@ import Composition
 import FoundationEssentials
 public import Millrace
 import Postgres
+public import RoomKit
 import Synchronization
 import Telemetry
 import Threads
@@ -38,7 +39,7 @@ public final class CompleteWorker: Sendable {
         jobs = Worker(keys: .none, log: .silent)
     }
 
-    /// A worker of these rooms and no others, by the settings of the environment.
+    /// A worker of these rooms, Millrace's and yours, and no others, by the settings of the environment.
     public convenience init(rooms: Set<Room>) throws(QueueError) {
         var options = Options()
         options.rooms = rooms

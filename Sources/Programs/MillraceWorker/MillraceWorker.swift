@@ -1,4 +1,7 @@
-/// A complete worker in a program of your own: every room of `millrace worker`, and your handlers.
+/// A complete worker in a program of your own: every room of `millrace worker`, rooms of yours, and your handlers.
 ///
-/// Everything of `Millrace` comes along with this module.
+/// Everything of `Millrace` comes along with this module, and what a room is made of.
 @_exported public import Millrace
+@_exported public import PageKit
+@_exported public import RoomKit
+@_exported public import Schema

@@ -2,36 +2,12 @@ import Composition
 import FoundationEssentials
 public import Millrace
 import Postgres
+public import RoomKit
 import Telemetry
 
 extension CompleteWorker {
-    /// What a worker serves besides the jobs of its program.
-    public enum Room: String, Sendable, CaseIterable {
-        /// Sends mail.
-        case mail
-        /// Reads documents; needs the programs that do, see `MILLRACE_CHILDREN`.
-        case documents
-        /// Takes families over their midnights.
-        case quests
-        /// Watches over check-ins.
-        case checkIns
-        /// Sends due notices.
-        case notices
-        /// Tells webhooks of events.
-        case webhooks
-        /// Hears what stores tell of subscriptions, and ends them by the clock.
-        case subscriptions
-        /// Asks language models.
-        case ai
-
-        /// As the room itself is called.
-        var name: String {
-            switch self {
-            case .checkIns: "checkins"
-            case .mail, .documents, .quests, .notices, .webhooks, .subscriptions, .ai: rawValue
-            }
-        }
-    }
+    /// One of Millrace's, or yours.
+    public typealias Room = RoomKit.Room
 
     /// The options of a worker.
     public struct Options: Sendable {
@@ -42,7 +18,8 @@ extension CompleteWorker {
         public var readsEnvironment = true
         /// The database of the queue.
         public var database = Database.environment
-        /// The rooms that it serves: only their handlers, services and routes run. nil: every room that the settings do not switch off.
+        /// The rooms that it serves, Millrace's and yours: only their handlers, services and routes run. nil: every room of Millrace's that the
+        /// settings do not switch off.
         public var rooms: Set<Room>?
         /// How many jobs run at the same time; nil: `MILLRACE_SLOTS`, or 100.
         public var slots: Int?
@@ -76,7 +53,14 @@ extension CompleteWorker.Options {
         surroundings.environment.merge(given) { $1 }
         // A name and its file must not both be set: the value given here wins.
         for name in settings.keys { surroundings.environment[name + "_FILE"] = settings[name + "_FILE"] }
-        let settings = Settings.load(surroundings: surroundings, known: ["MILLRACE_WORKER_NAME"])
+        let known: [Room]
+        do throws(Failure) {
+            known = try Rooms.with(Array(rooms ?? []))
+        } catch {
+            throw QueueError(error)
+        }
+        let settings = Settings.load(
+            surroundings: surroundings, known: ["MILLRACE_WORKER_NAME"], table: .of(known))
         guard settings.problems.isEmpty else {
             throw QueueError(.misconfigured, settings.problems.joined(separator: "; "))
         }
@@ -84,7 +68,7 @@ extension CompleteWorker.Options {
         var composer = Composer(
             settings: settings, surroundings: surroundings,
             database: settings.options(at: place.database, environment: surroundings.environment),
-            direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) })
+            direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) }, known: known)
         composer.rooms = rooms.map { rooms in Set(rooms.map(\.name)) }
         composer.log = (log ?? .init(settings.logLevel)).log(to: logHandler)
         if log == nil, logHandler == nil { composer.log = settings.log }
@@ -105,7 +89,7 @@ extension CompleteWorker.Options {
                 .map { name, slots in slots.map { "\(name):\($0)" } ?? name }.joined(separator: ",")
         }
         guard let rooms else { return given }
-        func say(_ room: CompleteWorker.Room, _ name: String) { given[name] = rooms.contains(room) ? "on" : "off" }
+        func say(_ room: Room, _ name: String) { given[name] = rooms.contains(room) ? "on" : "off" }
         say(.quests, "MILLRACE_QUESTS")
         say(.notices, "MILLRACE_NOTICES")
         say(.webhooks, "MILLRACE_WEBHOOKS")

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Listeners
+import PageKit
 import Templates
 
 /// Makes HTML of pages.
@@ -18,13 +19,16 @@ struct ConsoleLayout: Sendable {
     ]
 
     let version: String
+    /// Behind those of the console itself.
+    private let added: [(path: String, label: String)]
     /// Which sites may show the console in a frame.
     let frameAncestors: String
     private let page: Template
     private let partials: Partials
 
-    init(version: String, frameAncestors: String) throws(TemplateError) {
+    init(version: String, frameAncestors: String, added: [AddedPage] = []) throws(TemplateError) {
         self.version = version
+        self.added = added.map { ($0.page.path, $0.page.label) }
         self.frameAncestors = frameAncestors
         var limits = Limits()
         limits.output = 8 << 20
@@ -37,7 +41,7 @@ struct ConsoleLayout: Sendable {
     }
 
     func response(_ content: ConsolePage, for visitor: Visitor?, token: String, at path: String) -> Response {
-        let nav = Self.entries.map { entry -> TemplateValue in
+        let nav = (Self.entries + added).map { entry -> TemplateValue in
             .object([
                 "href": .string(Self.base + entry.path), "label": .string(entry.label),
                 "current": .bool(entry.label == content.entry),

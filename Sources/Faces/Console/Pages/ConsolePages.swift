@@ -1,13 +1,19 @@
 import Templates
 
 /// Every page by its path.
-enum ConsolePages {
+package enum ConsolePages {
     static let all: [ConsolePageRoute] =
         OverviewPages.routes + QueuePages.routes + JobPages.routes + FailurePages.routes + SchedulePages.routes
         + WorkerPages.routes + ProviderPages.routes + MailPages.routes + TemplatePages.routes + DocumentPages.routes
         + ApprovalPages.routes + CheckInPages.routes + RoomPages.routes + SubscriptionPages.routes
         + OperationPages.routes
         + PastPages.routes
+
+    /// Whether a path is one of the console's own.
+    package static func has(_ path: String) -> Bool {
+        all.contains { $0.path == path } || files.contains { $0.path == path }
+            || ["", "/", "/signin", "/signout", "/live"].contains(path)
+    }
 
     static let files: [ConsoleFileRoute] = TemplatePages.files + DocumentPages.files + OperationPages.files
 }

@@ -2,14 +2,22 @@ package import CommandKit
 
 extension Setting {
     /// Every setting there is: those of the core, of the rooms and of the faces.
-    package static let all: [Setting] =
-        connection + worker + supervision + Rooms.all.flatMap(\.settings) + listening + console + gateway
-        + gatewayTokens + links + storing + mailing + sealing + roles + terminal
+    package static let all = of(Rooms.all)
+
+    /// Of a program with these rooms.
+    package static func of(_ rooms: [Room]) -> [Setting] {
+        connection + worker + supervision + rooms.flatMap(\.settings) + listening + console + gateway
+            + gatewayTokens + links + storing + mailing + sealing + roles + terminal
+    }
 }
 
 extension SettingsTable {
-    package static let all = SettingsTable(
-        Setting.all, judges: Rooms.all.compactMap(\.judge) + [{ $0.judgeBlobs() }])
+    package static let all = of(Rooms.all)
+
+    /// Of a program with these rooms.
+    package static func of(_ rooms: [Room]) -> SettingsTable {
+        SettingsTable(Setting.of(rooms), judges: rooms.compactMap(\.judge) + [{ $0.judgeBlobs() }])
+    }
 }
 
 extension Settings {

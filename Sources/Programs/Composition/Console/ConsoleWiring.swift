@@ -3,6 +3,7 @@ package import Console
 import Digests
 import FoundationEssentials
 package import Listeners
+import PageKit
 package import Postgres
 import Queues
 import Signatures
@@ -19,6 +20,7 @@ extension Composer {
             roles: [.viewer: settings.viewerRole, .operator: settings.operatorRole, .admin: settings.adminRole],
             version: version)
         options.keepsHouse = keepsHouse
+        options.added = try addedPages()
         if let frames = settings.text(.consoleFrames) { options.frameAncestors = frames }
         options.proxies = settings.addresses(.consoleProxies)
         let held = settings.blobStore(pool: pool)
@@ -43,6 +45,24 @@ extension Composer {
         } catch {
             throw Failure("the console cannot start: \(error)")
         }
+    }
+
+    /// Of the rooms that it serves.
+    private func addedPages() throws(Failure) -> [AddedPage] {
+        let pages = known.filter { serves($0.name) }.flatMap { room in
+            room.pages.map { AddedPage(room: room.name, page: $0) }
+        }
+        var paths: Set<String> = []
+        for added in pages {
+            let path = added.page.path
+            guard path.wholeMatch(of: /(\/[a-z0-9-]+)+/) != nil else {
+                throw Failure("the room \(added.room) has a page at \(path): give it a path such as /\(added.room)")
+            }
+            guard !ConsolePages.has(path), paths.insert(path).inserted else {
+                throw Failure("the room \(added.room) has a page at \(path), and so has another: give it another path")
+            }
+        }
+        return pages
     }
 
     private static let largestPicture = 32 << 20

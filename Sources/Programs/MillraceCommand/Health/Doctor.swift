@@ -11,7 +11,11 @@ struct Doctor {
     let invocation: Invocation
     let connection: Connection
 
-    init(_ invocation: Invocation, _ connection: Connection) {
+    /// Those of the program.
+    let rooms: [Room]
+
+    init(_ invocation: Invocation, _ connection: Connection, rooms: [Room]) {
+        self.rooms = rooms
         self.invocation = invocation
         self.connection = connection
     }
@@ -85,8 +89,10 @@ struct Doctor {
                     try await Queue.sealedKeys(cap: 10_000, on: connection), keys: invocation.settings.keys)
             })
         checks.append(
-            await look(.rooms) { () throws(PostgresError) in Self.judge(try await RoomFinding.all(on: connection)) })
-        for one in Rooms.all.filter({ has($0.name) }).flatMap(\.checks) {
+            await look(.rooms) { () throws(PostgresError) in
+                Self.judge(try await RoomFinding.all(rooms.schemas, on: connection))
+            })
+        for one in rooms.filter({ has($0.name) }).flatMap(\.checks) {
             checks.append(
                 await look(one.subject) { () throws(PostgresError) in try await one.ask(invocation, connection) })
         }

@@ -1,25 +1,27 @@
 extension Command {
-    static let config = Command(
-        ["config"],
-        summary: "Print the effective configuration, and where each value comes from",
-        discussion: """
-            A flag wins over the environment, and the environment over the default. An empty variable counts as unset. \
-            Secrets are masked; they may also be read from a file: DATABASE_URL_FILE names the file that holds \
-            DATABASE_URL. Exit code 2 if anything is wrong, with every mistake told.
-            """,
-        flags: Setting.all.filter { setting in !CommandFlag.global.contains { $0.name == setting.flagName } }.map(
-            \.flag),
-        examples: [
-            Example("millrace config", "what counts in this directory and this environment"),
-            Example("MILLRACE_SLOTS=20 millrace config --json", "for a script"),
-        ],
-        settings: .reported
-    ) { invocation in
-        let console = invocation.console
-        let settings = invocation.settings
-        console.show(settings.json) { console.print(settings.table) }
-        for problem in settings.problems { console.failure(problem) }
-        return settings.problems.isEmpty ? .done : .misused
+    static func config(_ known: [Setting]) -> Command {
+        Command(
+            ["config"],
+            summary: "Print the effective configuration, and where each value comes from",
+            discussion: """
+                A flag wins over the environment, and the environment over the default. An empty variable counts as unset. \
+                Secrets are masked; they may also be read from a file: DATABASE_URL_FILE names the file that holds \
+                DATABASE_URL. Exit code 2 if anything is wrong, with every mistake told.
+                """,
+            flags: known.filter { setting in !CommandFlag.global.contains { $0.name == setting.flagName } }.map(
+                \.flag),
+            examples: [
+                Example("millrace config", "what counts in this directory and this environment"),
+                Example("MILLRACE_SLOTS=20 millrace config --json", "for a script"),
+            ],
+            settings: .reported
+        ) { invocation in
+            let console = invocation.console
+            let settings = invocation.settings
+            console.show(settings.json) { console.print(settings.table) }
+            for problem in settings.problems { console.failure(problem) }
+            return settings.problems.isEmpty ? .done : .misused
+        }
     }
 }
 

@@ -7,39 +7,45 @@ import Threads
 import Workers
 
 extension Command {
-    static let console = Command(
-        ["console"],
-        summary: "Show the console: pages of everything that runs, and why it does not",
-        discussion: """
-            On this machine nobody has to sign in, and the address is 127.0.0.1:8480. To be reached from elsewhere it needs \
-            --listen and one of these: MILLRACE_TOKEN, users in MILLRACE_CONSOLE_USERS_FILE, or a reverse proxy that signs \
-            people in and sends a web token (MILLRACE_CONSOLE_JWT_…). A worker shows the same pages with --console. It \
-            works without any living worker.
+    static func console(of rooms: [Room]) -> Command {
+        Command(
+            ["console"],
+            summary: "Show the console: pages of everything that runs, and why it does not",
+            discussion: """
+                On this machine nobody has to sign in, and the address is 127.0.0.1:8480. To be reached from elsewhere it needs \
+                --listen and one of these: MILLRACE_TOKEN, users in MILLRACE_CONSOLE_USERS_FILE, or a reverse proxy that signs \
+                people in and sends a web token (MILLRACE_CONSOLE_JWT_…). A worker shows the same pages with --console. It \
+                works without any living worker.
 
-            What a visitor may do is decided by the database: give the login of DATABASE_URL the roles millrace_viewer, \
-            millrace_operator and millrace_admin, which millrace migrate --print-roles makes.
+                What a visitor may do is decided by the database: give the login of DATABASE_URL the roles millrace_viewer, \
+                millrace_operator and millrace_admin, which millrace migrate --print-roles makes.
 
-            --make-user reads a password from standard input and prints a line for the file of users.
-            """,
-        flags: [
-            .overriding(.listen, "listen", "ADDRESS:PORT", asIn: .consoleListen), Setting.token.flag,
-            Setting.consoleUsers.flag, Setting.consoleRole.flag,
-            Setting.consoleFrames.flag, Setting.logLevel.flag, Setting.logFormat.flag,
-            .single("make-user", "NAME", environment: .none, help: "Print the line of this user, and start nothing."),
-            .single(
-                "role", "ROLE", .choice(ConsoleRole.allCases.map(\.rawValue)), environment: .none, fallback: "viewer",
-                help: "The role of the new user."),
-        ],
-        examples: [
-            Example("millrace console", "on this machine"),
-            Example("printf %s \"$PASSWORD\" | millrace console --make-user ada --role operator >> users", "a user"),
-            Example(
-                "MILLRACE_CONSOLE_USERS_FILE=users millrace console --listen 0.0.0.0:8480", "for others, behind TLS"),
-        ]
-    ) { invocation in
-        if let name = invocation.parsed.string("make-user") { return try invocation.makeUser(name) }
-        try await invocation.refuseWithout("console")
-        return try await invocation.runConsole()
+                --make-user reads a password from standard input and prints a line for the file of users.
+                """,
+            flags: [
+                .overriding(.listen, "listen", "ADDRESS:PORT", asIn: .consoleListen), Setting.token.flag,
+                Setting.consoleUsers.flag, Setting.consoleRole.flag,
+                Setting.consoleFrames.flag, Setting.logLevel.flag, Setting.logFormat.flag,
+                .single(
+                    "make-user", "NAME", environment: .none, help: "Print the line of this user, and start nothing."),
+                .single(
+                    "role", "ROLE", .choice(ConsoleRole.allCases.map(\.rawValue)), environment: .none,
+                    fallback: "viewer",
+                    help: "The role of the new user."),
+            ],
+            examples: [
+                Example("millrace console", "on this machine"),
+                Example(
+                    "printf %s \"$PASSWORD\" | millrace console --make-user ada --role operator >> users", "a user"),
+                Example(
+                    "MILLRACE_CONSOLE_USERS_FILE=users millrace console --listen 0.0.0.0:8480", "for others, behind TLS"
+                ),
+            ]
+        ) { invocation in
+            if let name = invocation.parsed.string("make-user") { return try invocation.makeUser(name) }
+            try await invocation.refuseWithout("console")
+            return try await invocation.runConsole(rooms)
+        }
     }
 }
 
@@ -68,8 +74,8 @@ extension Invocation {
         return .done
     }
 
-    fileprivate func runConsole() async throws -> ExitCode {
-        let composer = try composer()
+    fileprivate func runConsole(_ rooms: [Room]) async throws -> ExitCode {
+        let composer = try composer(rooms)
         try await composer.withSchema { _ in }
         let pool = ConsoleService.connections(composer.database, size: 8)
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: true)

@@ -3,39 +3,45 @@ import Glibc
 import Postgres
 import Queues
 import RoomSchemas
+import Schema
 import Threads
 import Workers
 
 extension Command {
-    static let dev = Command(
-        ["dev"],
-        summary: "Run everything on this machine: a Postgres, the schema, a worker",
-        discussion: """
-            Without DATABASE_URL a private Postgres runs from the system's own programs, with a directory of its own \
-            and only a Unix socket; the next run finds everything as it was. The worker knows the practice kinds, and \
-            is restarted when it crashes. Ctrl-C stops everything: the worker is drained, the private Postgres is \
-            stopped.
-            """,
-        flags: [
-            .toggle(
-                "tour", environment: .none, help: "Enqueue some jobs first, and follow them to their ends."),
-            .toggle(
-                "once", environment: .none,
-                help: "End with exit 0 after the tour, or once everything runs if there is no tour."),
-            Setting.directory.flag, Setting.slots.flag, Setting.listen.flag, Setting.token.flag, Setting.logLevel.flag,
-        ],
-        examples: [
-            Example("millrace dev", "for developing against a queue"),
-            Example("millrace dev --tour --once", "a look at how it works"),
-        ]
-    ) { invocation in
-        try await Development(invocation: invocation).run()
+    static func dev(_ known: [RoomSchema]) -> Command {
+        Command(
+            ["dev"],
+            summary: "Run everything on this machine: a Postgres, the schema, a worker",
+            discussion: """
+                Without DATABASE_URL a private Postgres runs from the system's own programs, with a directory of its own \
+                and only a Unix socket; the next run finds everything as it was. The worker knows the practice kinds, and \
+                is restarted when it crashes. Ctrl-C stops everything: the worker is drained, the private Postgres is \
+                stopped.
+                """,
+            flags: [
+                .toggle(
+                    "tour", environment: .none, help: "Enqueue some jobs first, and follow them to their ends."),
+                .toggle(
+                    "once", environment: .none,
+                    help: "End with exit 0 after the tour, or once everything runs if there is no tour."),
+                Setting.directory.flag, Setting.slots.flag, Setting.listen.flag, Setting.token.flag,
+                Setting.logLevel.flag,
+            ],
+            examples: [
+                Example("millrace dev", "for developing against a queue"),
+                Example("millrace dev --tour --once", "a look at how it works"),
+            ]
+        ) { invocation in
+            try await Development(invocation: invocation, schemas: known).run()
+        }
     }
 }
 
 /// The parts that `dev` starts and stops, in order.
 struct Development: Sendable {
     let invocation: Invocation
+    /// Those of the program: it installs all of them.
+    let schemas: [RoomSchema]
 
     private var console: Console { invocation.console }
 
@@ -140,7 +146,7 @@ struct Development: Sendable {
 
     private func migrate(_ connection: Connection) async throws -> Migrator.Report {
         do {
-            return try await Migrator(rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: RoomSchemas.names).migrate(on: connection)
+            return try await Migrator(rooms: schemas, adoption: RoomSchemas.adoption, adding: schemas.map(\.name)).migrate(on: connection)
         } catch {
             throw Failure(error.description)
         }

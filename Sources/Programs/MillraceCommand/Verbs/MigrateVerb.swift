@@ -4,36 +4,41 @@ import RoomSchemas
 import Schema
 
 extension Command {
-    static let migrate = Command(
-        ["migrate"],
-        summary: "Bring the database to this program's schema",
-        discussion: """
-            Safe to run again, from many places at once, and while workers run. Everything happens in one transaction. \
-            Needs no superuser: a role that may create a schema in the database, or that owns the schema millrace.
-            A first migrate makes the core: the queue and what belongs to it. Rooms, such as mail, are added by --rooms or later by millrace rooms \
-            add; every migrate brings those that are installed to this program's schema, too.
-            """,
-        flags: [
-            .single(
-                "rooms", "LIST", environment: .none,
-                help: "Add these rooms, separated by commas, with what they need; or all."),
-            .toggle("dry-run", environment: .none, help: "Print the SQL and change nothing."),
-            .toggle(
-                "print-roles", environment: .none, help: "Print the SQL that makes the six roles, and change nothing."
-            ),
-            .toggle(
-                "test-clock", environment: .none, help: "Install a clock that tests can move; never in production."),
-            Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag, Setting.viewerRole.flag,
-            Setting.operatorRole.flag, Setting.gatewayRole.flag,
-        ],
-        examples: [
-            Example("millrace migrate", "make or update the schema"),
-            Example("millrace migrate --rooms mail,documents", "with these rooms; see millrace rooms list"),
-            Example("millrace migrate --dry-run | less", "read it first"),
-            Example(
-                "millrace migrate --print-roles | psql mydb", "the roles; then migrate again, which grants to them"),
-        ]
-    ) { invocation in
+    static func migrate(_ known: [RoomSchema]) -> Command {
+        Command(
+            ["migrate"],
+            summary: "Bring the database to this program's schema",
+            discussion: """
+                Safe to run again, from many places at once, and while workers run. Everything happens in one transaction. \
+                Needs no superuser: a role that may create a schema in the database, or that owns the schema millrace.
+                A first migrate makes the core: the queue and what belongs to it. Rooms, such as mail, are added by --rooms or later by millrace rooms \
+                add; every migrate brings those that are installed to this program's schema, too.
+                """,
+            flags: [
+                .single(
+                    "rooms", "LIST", environment: .none,
+                    help: "Add these rooms, separated by commas, with what they need; or all."),
+                .toggle("dry-run", environment: .none, help: "Print the SQL and change nothing."),
+                .toggle(
+                    "print-roles", environment: .none,
+                    help: "Print the SQL that makes the six roles, and change nothing."
+                ),
+                .toggle(
+                    "test-clock", environment: .none, help: "Install a clock that tests can move; never in production."),
+                Setting.clientRole.flag, Setting.workerRole.flag, Setting.adminRole.flag, Setting.viewerRole.flag,
+                Setting.operatorRole.flag, Setting.gatewayRole.flag,
+            ],
+            examples: [
+                Example("millrace migrate", "make or update the schema"),
+                Example("millrace migrate --rooms mail,documents", "with these rooms; see millrace rooms list"),
+                Example("millrace migrate --dry-run | less", "read it first"),
+                Example(
+                    "millrace migrate --print-roles | psql mydb", "the roles; then migrate again, which grants to them"),
+            ]
+        ) { invocation in try await migrate(invocation, known) }
+    }
+
+    private static func migrate(_ invocation: Invocation, _ known: [RoomSchema]) async throws -> ExitCode {
         let console = invocation.console
         let settings = invocation.settings
         let roles = [
@@ -51,9 +56,10 @@ extension Command {
             }
             return .done
         }
-        let adding = try Self.rooms(named: invocation.parsed.string("rooms"))
+        let adding = try Self.rooms(named: invocation.parsed.string("rooms"), known)
         let migrator = Migrator(
-            rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: adding, roles: roles.map { (role: $0.0, name: $0.1) },
+            rooms: known, adoption: RoomSchemas.adoption, adding: adding,
+            roles: roles.map { (role: $0.0, name: $0.1) },
             testClock: invocation.parsed.isOn("test-clock"))
         if invocation.parsed.isOn("dry-run") {
             let scripts = try migrator.scriptsOfNewSchema()
@@ -86,7 +92,8 @@ extension Command {
                         ? "the schema is up to date (version \(report.version)); functions refreshed"
                         : "the schema is at version \(report.version)")
                 if report.isNew, report.rooms.isEmpty {
-                    console.print("this is the core alone; millrace rooms list shows what can be added, such as mail:")
+                    console.print(
+                        "this is the core alone; millrace rooms list shows what can be added, such as mail:")
                     console.print("  millrace migrate --rooms mail,documents, or --rooms all")
                 }
                 for note in report.notes { console.print(note) }
@@ -96,14 +103,14 @@ extension Command {
         }
     }
 
-    private static func rooms(named list: String?) throws -> [String] {
+    private static func rooms(named list: String?, _ known: [RoomSchema]) throws -> [String] {
         guard let list else { return [] }
-        if list == "all" { return RoomSchemas.names }
+        if list == "all" { return known.map(\.name) }
         let names = list.split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }
-        for name in names where !RoomSchemas.all.contains(where: { $0.name == name }) {
+        for name in names where !known.contains(where: { $0.name == name }) {
             throw Failure(
                 .misused, "--rooms: there is no room \(name)",
-                hint: "the rooms are: \(RoomSchemas.names.joined(separator: ", ")); or all")
+                hint: "the rooms are: \(known.map(\.name).joined(separator: ", ")); or all")
         }
         return names
     }

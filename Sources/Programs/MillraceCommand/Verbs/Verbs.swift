@@ -1,11 +1,20 @@
 /// The list of everything the executable can do. A new verb of the core is a value in a file beside this one, and a line here;
 /// rooms bring theirs.
 package enum Verbs {
-    package static let tree = CommandTree(commands: commands, nouns: nouns, settings: .all)
+    package static let tree: CommandTree = tree(of: Rooms.all)
 
-    package static let commands: [Command] =
-        core.map { command in roomsOfCore[command.path[0]].map(command.ofRoom) ?? command }
-        + Rooms.all.flatMap { room in (room.verbs + (verbsHere[room.name] ?? [])).map { $0.ofRoom(room.name) } } + last
+    /// Of a program with these rooms.
+    package static func tree(of rooms: [Room]) -> CommandTree {
+        CommandTree(commands: commands(of: rooms), nouns: nouns(of: rooms), settings: .of(rooms))
+    }
+
+    package static let commands: [Command] = commands(of: Rooms.all)
+
+    private static func commands(of rooms: [Room]) -> [Command] {
+        core(rooms).map { command in roomsOfCore[command.path[0]].map(command.ofRoom) ?? command }
+            + rooms.flatMap { room in (room.verbs + (verbsHere[room.name] ?? [])).map { $0.ofRoom(room.name) } }
+            + last(rooms)
+    }
 
     /// Of rooms that do not bring theirs yet.
     private static let verbsHere: [String: [Command]] = [
@@ -28,87 +37,95 @@ package enum Verbs {
     /// Commands among those of the core that need a room.
     private static let roomsOfCore = ["blobs": "blobs", "events": "events"]
 
-    private static let core: [Command] = [
-        .migrate, .uninstall,
-        .roomsList, .roomsAdd, .roomsRemove, .roomsCheck,
-        .dev,
-        .worker,
-        .console,
-        .gateway,
-        .enqueue,
-        .status,
-        .doctor,
-        .why,
-        .signal,
-        .approvalsList, .approvalsAnswer, .approvalsLink,
-        .jobsList,
-        .jobsShow,
-        .jobsWatch,
-        .jobsLogs,
-        .jobsTail,
-        .jobsErrors,
-        .jobsRetry,
-        .jobsCancel,
-        .jobsDelete,
-        .jobsPriority, .jobsReschedule,
-        .jobsFork, .jobsStep,
-        .operationsList, .operationsShow, .operationsStart, .operationsRun,
-        .operationsPause, .operationsResume, .operationsStop, .operationsUndo,
-        .auditList, .auditKeep,
-        .failuresList, .failuresShow,
-        .kindsList, .kindsFields, .kindsRedact, .kindsHidden,
-        .queuesList,
-        .queuesPause,
-        .queuesResume,
-        .queuesDrain, .queuesWait, .queuesRemove,
-        .queuesRetention,
-        .queuesLimit,
-        .schedulesList,
-        .schedulesShow,
-        .schedulesAdd,
-        .schedulesRemove,
-        .schedulesPause,
-        .schedulesResume,
-        .schedulesRun,
-        .schedulesNext,
-        .workersList,
-        .versionsList, .versionsCompare, .versionsPromote, .versionsDrain, .versionsRollback, .versionsRelease,
-        .versionsChanges,
-        .rehearse,
-        .eventsList,
-        .eventsShow,
-        .eventsPublish,
-        .eventsTail,
-        .blobsPut,
-        .blobsGet,
-        .blobsList,
-        .blobsSweep,
-        .blobsVerify,
-        .providersList,
-        .providersShow,
-        .providersHistory,
-        .providersBlock, .providersAllow,
-        .providersOpen,
-        .providersClose, .providersObserve,
-        .providersReset,
-        .providersErrors,
-        .flagsList,
-        .flagsSet,
-    ]
+    private static func core(_ rooms: [Room]) -> [Command] {
+        let schemas = rooms.schemas
+        return [
+            .migrate(schemas), .uninstall,
+            .roomsList(schemas), .roomsAdd(schemas), .roomsRemove(schemas), .roomsCheck(schemas),
+            .dev(schemas),
+            .worker(of: rooms),
+            .console(of: rooms),
+            .gateway,
+            .enqueue,
+            .status,
+            .doctor(of: rooms),
+            .why,
+            .signal,
+            .approvalsList, .approvalsAnswer, .approvalsLink,
+            .jobsList,
+            .jobsShow,
+            .jobsWatch,
+            .jobsLogs,
+            .jobsTail,
+            .jobsErrors,
+            .jobsRetry,
+            .jobsCancel,
+            .jobsDelete,
+            .jobsPriority, .jobsReschedule,
+            .jobsFork, .jobsStep,
+            .operationsList, .operationsShow, .operationsStart, .operationsRun,
+            .operationsPause, .operationsResume, .operationsStop, .operationsUndo,
+            .auditList, .auditKeep,
+            .failuresList, .failuresShow,
+            .kindsList, .kindsFields, .kindsRedact, .kindsHidden,
+            .queuesList,
+            .queuesPause,
+            .queuesResume,
+            .queuesDrain, .queuesWait, .queuesRemove,
+            .queuesRetention,
+            .queuesLimit,
+            .schedulesList,
+            .schedulesShow,
+            .schedulesAdd,
+            .schedulesRemove,
+            .schedulesPause,
+            .schedulesResume,
+            .schedulesRun,
+            .schedulesNext,
+            .workersList,
+            .versionsList, .versionsCompare, .versionsPromote, .versionsDrain, .versionsRollback, .versionsRelease,
+            .versionsChanges,
+            .rehearse,
+            .eventsList,
+            .eventsShow,
+            .eventsPublish,
+            .eventsTail,
+            .blobsPut,
+            .blobsGet,
+            .blobsList,
+            .blobsSweep,
+            .blobsVerify,
+            .providersList,
+            .providersShow,
+            .providersHistory,
+            .providersBlock, .providersAllow,
+            .providersOpen,
+            .providersClose, .providersObserve,
+            .providersReset,
+            .providersErrors,
+            .flagsList,
+            .flagsSet,
+        ]
+    }
 
-    private static let last: [Command] = [
-        .keysGenerate,
-        .keysList,
-        .keysRotate,
-        .load,
-        .config,
-        .help,
-        .version,
-        .completions,
-    ]
+    private static func last(_ rooms: [Room]) -> [Command] {
+        [
+            .keysGenerate,
+            .keysList,
+            .keysRotate,
+            .load,
+            .config(Setting.of(rooms)),
+            .help,
+            .version,
+            .completions,
+        ]
+    }
 
-    package static let nouns: [String: String] =
-        Rooms.all.map(\.nouns).reduce(coreNouns) { $0.merging($1) { first, _ in first } }
+    package static let nouns: [String: String] = nouns(of: Rooms.all)
+
+    private static func nouns(of rooms: [Room]) -> [String: String] {
+        rooms.map(\.nouns).reduce(coreNouns) { $0.merging($1) { first, _ in first } }
+    }
 
     private static let coreNouns: [String: String] = [
         "rooms": "See which rooms are installed, add some, and take them away",

@@ -8,56 +8,63 @@ import Webhooks
 package import Workers
 
 extension Command {
-    package static let worker = Command(
-        ["worker"],
-        summary: "Run jobs until stopped",
-        discussion: """
-            The first TERM or Ctrl-C stops claiming, hands back jobs that have not started, and lets the others finish \
-            until the drain timeout; a second one stops at once. Neither uses up an attempt. The last line says how \
-            many jobs finished, were handed back, were abandoned; exit 0 when none was abandoned.
-            """,
-        flags: [
-            Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.onlyBuild.flag,
-            Setting.drainTimeout.flag,
-            Setting.poll.flag,
-            Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
-            Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
-            Setting.token.flag,
-            Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
-            .single(
-                "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
-                help: "The worker's name; host and process number if not given."),
-            .single(
-                "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
-            .single(
-                "alarm-lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none, hidden: true,
-                help: "How long a worker that took an alarm may keep it."),
-            .single(
-                "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
-                help: "End when this process ends."),
-        ],
-        examples: [
-            Example("millrace worker --practice", "a worker for the practice kinds, on all queues"),
-            Example(
-                "millrace worker --queue mail:20 --queue default",
-                "two queues, one of them with at most 20 jobs at once"),
-            Example(
-                "millrace worker --practice --listen 127.0.0.1:8471",
-                "a second worker on this machine, with its own /readyz"),
-        ]
-    ) { invocation in try await invocation.work() }
+    package static let worker: Command = worker(of: Rooms.all)
+
+    package static func worker(of rooms: [Room]) -> Command {
+        Command(
+            ["worker"],
+            summary: "Run jobs until stopped",
+            discussion: """
+                The first TERM or Ctrl-C stops claiming, hands back jobs that have not started, and lets the others finish \
+                until the drain timeout; a second one stops at once. Neither uses up an attempt. The last line says how \
+                many jobs finished, were handed back, were abandoned; exit 0 when none was abandoned.
+                """,
+            flags: [
+                Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.onlyBuild.flag,
+                Setting.drainTimeout.flag,
+                Setting.poll.flag,
+                Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
+                Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
+                Setting.token.flag,
+                Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
+                .single(
+                    "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
+                    help: "The worker's name; host and process number if not given."),
+                .single(
+                    "marks", "FILE", environment: .none, hidden: true, help: "Where practice.mark notes when it began."),
+                .single(
+                    "alarm-lease", "DURATION", .duration(.seconds(2) ... .seconds(60)), environment: .none,
+                    hidden: true,
+                    help: "How long a worker that took an alarm may keep it."),
+                .single(
+                    "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
+                    help: "End when this process ends."),
+            ],
+            examples: [
+                Example("millrace worker --practice", "a worker for the practice kinds, on all queues"),
+                Example(
+                    "millrace worker --queue mail:20 --queue default",
+                    "two queues, one of them with at most 20 jobs at once"),
+                Example(
+                    "millrace worker --practice --listen 127.0.0.1:8471",
+                    "a second worker on this machine, with its own /readyz"),
+            ]
+        ) { invocation in try await invocation.work(rooms) }
+    }
 }
 
 extension Invocation {
     /// Runs a worker until it is told to stop.
     /// - Parameters:
+    ///   - rooms: those of the program.
     ///   - more: handlers beside those of the rooms.
     ///   - adjust: what is otherwise than the settings say.
     package func work(
-        more: [Handler] = [], adjust: @escaping @Sendable (inout JobWorker.Options) -> Void = { _ in }
+        _ rooms: [Room] = Rooms.all, more: [Handler] = [],
+        adjust: @escaping @Sendable (inout JobWorker.Options) -> Void = { _ in }
     ) async throws -> ExitCode {
         dieWithParent(parsed.integer("parent") ?? 0)
-        var composer = try composer()
+        var composer = try composer(rooms)
         composer.alarmLease = parsed.duration("alarm-lease")
         let pool = Pool(composer.database, size: 4)
         let marks = parsed.string("marks").flatMap { PracticeMarks(path: $0) }
