@@ -7,7 +7,7 @@ import Testing
     @Test func `money of orders is kept or given back once, while workers are killed`() async throws {
         try await withDatabase { database in
             let process = try MillraceProcess(
-                ["load", "waiting", "--part", "undo", "--orders", "80", "--kills", "12", "--strict"],
+                ["load", "waiting", "--part", "undo", "--orders", "40", "--kills", "6", "--strict"],
                 database: database.url)
             let code = try await process.ended(within: .seconds(300))
             #expect(code == 0, "\(process.output)")

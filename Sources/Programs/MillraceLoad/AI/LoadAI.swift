@@ -141,7 +141,8 @@ struct QuestionStorm: Sendable {
         let live = invocation.console.live()
         let kills = Mutex(0)
         let killing = Task {  // awaited below
-            while !Task.isCancelled {
+            // Of few questions each kill would delay the rest by a lease or a timeout.
+            while !Task.isCancelled, kills.withLock({ $0 }) < count / 20 {
                 try? await Task.sleep(for: .milliseconds(.random(in: 1000...3000)))
                 guard !Task.isCancelled, let pid = names.randomElement().flatMap({ kept.pid(of: $0) }) else { continue }
                 kill(pid, SIGKILL)

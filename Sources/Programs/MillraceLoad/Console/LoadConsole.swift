@@ -21,8 +21,8 @@ extension Command {
             takes some minutes and 6 GB.
             """,
         flags: [
-            .count("jobs", 10_000...100_000_000, 10_000_000, "How many jobs."),
-            .count("looks", 5...1000, 20, "How often each page is opened."),
+            .count("jobs", 1000...100_000_000, 10_000_000, "How many jobs."),
+            .count("looks", 1...1000, 20, "How often each page is opened."),
             .count("pages", 0...2000, 500, "Live pages that are open."),
             .count("rounds", 1...25, 3, "Drains with and without them."),
             .count("drain", 1000...10_000_000, 200_000, "Jobs of each drain."),

@@ -25,7 +25,7 @@ extension Command {
             .count(
                 "pages", 4...100_000,
                 "Pages of the scan, at most 500; 50 if not given. With flat: near-empty pages; 10,000 if not given."),
-            .count("documents", 20...10_000, 1000, "Documents of the tenants; a tenth of them are scans."),
+            .count("documents", 10...10_000, 1000, "Documents of the tenants; a tenth of them are scans."),
             .single(
                 "within", "DURATION", .duration(.seconds(1) ... .seconds(3600)), environment: .none, fallback: "60s",
                 help: "The time in which they are uploaded."),
