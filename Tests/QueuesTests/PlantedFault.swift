@@ -66,7 +66,7 @@ enum PlantedFault: String, CaseIterable {
             ]
         case .hidesParents: [("job", "exists (select from millrace.blocked b where b.job = job.id)", "false")]
         case .losesRules: [("flow_starts_again", "then 2", "then 1")]
-        case .expiresBegun: [("job_has_begun", "return exists", "return false and exists")]
+        case .expiresBegun: [("job_has_begun", "return exists", "return false; return exists")]
         case .replacesMidway:
             [
                 ("unique_replace", "held.next is null and held.is_midway", "false"),

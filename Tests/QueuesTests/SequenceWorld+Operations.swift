@@ -6,7 +6,7 @@ extension SequenceWorld {
         case enqueue, enqueueMany, enqueueWithKey, enqueueAfter, cancel, cancelUndo, retry, retryFresh, reschedule
         case priority, delete, flowCancel, flowRetry, page, fork, stepSet, stepForget, signal, signalJob, answer
         case startOperation, stepOperation, changeOperation, undoOperation, thereAndBack, cancelAndRetry, circle
-        case retryUndone
+        case retryUndone, failCharged
         case claim, end, complete, handle, charge, wait, spawn, crash, handBack, house, time
 
         static let weights: [(Operation, Int)] = [
@@ -14,7 +14,8 @@ extension SequenceWorld {
             (.retry, 5), (.retryFresh, 3), (.reschedule, 2), (.priority, 2), (.delete, 3), (.flowCancel, 2),
             (.flowRetry, 3), (.page, 3), (.fork, 2), (.stepSet, 1), (.stepForget, 1), (.signal, 3), (.signalJob, 1),
             (.answer, 2), (.startOperation, 6), (.stepOperation, 8), (.changeOperation, 1), (.undoOperation, 4),
-            (.thereAndBack, 4), (.cancelAndRetry, 3), (.circle, 2), (.retryUndone, 2), (.claim, 12), (.end, 14),
+            (.thereAndBack, 4), (.cancelAndRetry, 3), (.circle, 2), (.retryUndone, 2), (.failCharged, 5), (.claim, 12),
+            (.end, 14),
             (.complete, 3), (.handle, 2), (.charge, 10), (.wait, 8), (.spawn, 3), (.crash, 2),
             (.handBack, 1), (.house, 12), (.time, 4),
         ]
@@ -22,7 +23,7 @@ extension SequenceWorld {
 
     private static let ended = "select id from millrace.history where outcome in (2, 3)"
     private static let successors = "select next from millrace.unique_lock where next is not null"
-    private static let charged = "select job from millrace.undo"
+    private static let charged = "select u.job from millrace.undo u join millrace.timer d on d.job = u.job"
     private static let parents = "select w.job from millrace.wait w join millrace.blocked b on b.job = w.job"
     private static let waiting = """
         select w.job from millrace.wait w join millrace.timer d on d.job = w.job and d.due = w.place
@@ -108,6 +109,7 @@ extension SequenceWorld {
             try await say(caller, "select millrace.retry(\(id))")
         case .circle: try await circle(by: caller)
         case .retryUndone: try await retryUndone(by: caller)
+        case .failCharged: try await failCharged(by: caller)
         case .claim: try await claim()
         case .end: try await endSome()
         case .complete: try await complete(by: caller)
@@ -242,7 +244,24 @@ extension SequenceWorld {
         guard let id = try await one(Self.undone) else { return }
         try await say(caller, "select millrace.retry(\(id))")
         try await claim(wanted: 20)
-        if let run = try await running(Int(id)) { try await charge(run, by: caller) }
+        if let run = try await running("r.job = \(id)") { try await charge(run, by: caller) }
+    }
+
+    /// A charged job fails. Where that was for the last time its charge is given back, by a worker that dies before the end of that is on record.
+    private mutating func failCharged(by caller: Int) async throws {
+        guard !callers[caller].isOpen, let run = try await running("j.options #>> '{undo,job}' is null") else { return }
+        try await charge(run, by: caller)
+        guard random.chance(0.7) else {
+            try await end(run, outcome: 4)
+            return try await say(caller, "select millrace.retry_fresh(\(run.job))")
+        }
+        try await end(run, outcome: 3)
+        try await house()
+        try await claim(wanted: 20)
+        guard let undo = try await running("(j.options #>> '{undo,job}')::bigint = \(run.job)") else { return }
+        try await giveBack(undo)
+        try await end(undo, outcome: 4)
+        try await retryUndone(by: caller)
     }
 
     private mutating func extras() -> String {

@@ -18,12 +18,12 @@ extension SequenceWorld {
          where not exists (select from millrace.history h where h.id = u and h.session = l.session and h.number = l.number)
         """
 
-    /// One of the runs that have not ended, of this job if it is named.
-    mutating func running(_ job: Int? = nil) async throws -> Run? {
+    /// One of the runs that have not ended.
+    mutating func running(_ condition: String = "true") async throws -> Run? {
         let rows = try await worker.column(
             """
             select concat_ws(' ', r.session, r.number, r.job, j.options #>> '{undo,job}') from (\(Self.unfinished)) r join millrace.job j on j.id = r.job
-             where \(job.map { "r.job = \($0)" } ?? "true") order by 1
+             where \(condition) order by 1
             """)
         guard !rows.isEmpty else { return nil }
         let fields = rows[random.below(rows.count)].split(separator: " ").compactMap { Int($0) }
@@ -54,7 +54,7 @@ extension SequenceWorld {
             // As a worker does.
             let job = Int(id.split(separator: " ")[0]) ?? 0
             if try await worker.bool(
-                "select exists (select from millrace.step where job = \(job)) or exists (select from millrace.history where id = \(job) and outcome = 8)"
+                "select exists (select from millrace.step where job = \(job)) or exists (select from millrace.history where id = \(job) and outcome in (4, 5, 8))"
             ) {
                 wrong.append("job \(job) has begun, and has expired")
             }
@@ -87,18 +87,23 @@ extension SequenceWorld {
         try await end(run, outcome: random.pick([(1, 4), (3, 4), (4, 3), (5, 1), (6, 1), (2, 1)]))
     }
 
-    /// A run that undoes: it gives back what is on record, and says so. Sometimes its worker has died before the end is on record.
+    /// A run that undoes. Sometimes its worker has died before the end is on record.
     mutating func endUndo(_ run: Run, outcome: Int) async throws {
         if outcome == 1 {
-            try await tell(
-                """
-                insert into public.ledger select (j.options #>> '{undo,job}')::bigint, 'refunded'
-                  from millrace.job j cross join lateral millrace.steps_to_undo('\(run.token)') s where j.id = \(run.job) and s.name = j.options #>> '{undo,step}';
-                select millrace.step_undone('\(run.token)')
-                """)
+            try await giveBack(run)
             if random.chance(0.25) { return try await end(run, outcome: 4) }
         }
         try await end(run, outcome: outcome)
+    }
+
+    /// It gives back what is on record, and says so.
+    mutating func giveBack(_ run: Run) async throws {
+        try await tell(
+            """
+            insert into public.ledger select (j.options #>> '{undo,job}')::bigint, 'refunded'
+              from millrace.job j cross join lateral millrace.steps_to_undo('\(run.token)') s where j.id = \(run.job) and s.name = j.options #>> '{undo,step}';
+            select millrace.step_undone('\(run.token)')
+            """)
     }
 
     mutating func end(_ run: Run, outcome: Int) async throws {
