@@ -1,10 +1,11 @@
-"""Writes the benchmark page from what deploy/bench/report has left in a directory: <n>.command, .out, .log, .code,
+"""Writes the benchmark page, and beside it a folder with the raw output, from what deploy/bench/report has left in a directory: <n>.command, .out, .log, .code,
 .seconds, .date and .commit."""
 
 import glob
 import json
 import os
 import platform
+import re
 import sys
 
 
@@ -71,10 +72,17 @@ def main():
             reason = next((line for line in reason if line.startswith(("millrace: ", "error"))), reason[-1])
             verdict = f"failed (exit {run['code']})" if run["code"] else "no bars"
             lines.append(f"| {name} | {cell(reason[:200])} | | | **{verdict}** |")
-    lines += ["", "## Raw output", ""]
+    lines += ["", "## Raw output", "", "| command | exit | seconds | when | commit |", "|---|---|---|---|---|"]
+    folder = os.path.splitext(target)[0] + ".d"
+    os.makedirs(folder, exist_ok=True)
+    for old in glob.glob(os.path.join(folder, "*")):
+        os.remove(old)
     for run in runs:
-        lines += [f"### {run['command']}", "", f"exit {run['code']}, {run['seconds']} s, {run['date']}, commit {run['commit'] or '?'}", "", "```json" if run["json"] else "```",
-                  (run["out"].strip() or run["log"].strip()[-4000:]), "```", ""]
+        name = re.sub(r"[^a-z0-9]+", "-", run["command"].lower()).strip("-")[:100] + (".json" if run["json"] else ".txt")
+        with open(os.path.join(folder, name), "w") as file:
+            file.write((run["out"].strip() or run["log"].strip()[-4000:]) + "\n")
+        lines.append(f"| [{cell(run['command'])}]({os.path.basename(folder)}/{name}) | {run['code']} | {run['seconds']} | {run['date']} | {run['commit'] or '?'} |")
+    lines.append("")
     with open(target + ".new", "w") as file:
         file.write("\n".join(lines))
     os.replace(target + ".new", target)
