@@ -7,10 +7,14 @@ struct Bar: Sendable {
     let measured: String
     let met: Bool
 
+    // Not inlined, as what else all scenarios share: the compiler copies an asynchronous function for each of its suspension
+    // points, of which a scenario has dozens, with everything that was inlined into it.
+    @inline(never)
     static func atMost(_ what: String, _ bar: Double, measured: Double, unit: String) -> Bar {
         Bar(what: what, bar: "≤ \(spell(bar)) \(unit)", measured: "\(spell(measured)) \(unit)", met: measured <= bar)
     }
 
+    @inline(never)
     static func atLeast(_ what: String, _ bar: Double, measured: Double, unit: String) -> Bar {
         Bar(what: what, bar: "≥ \(spell(bar)) \(unit)", measured: "\(spell(measured)) \(unit)", met: measured >= bar)
     }
@@ -26,6 +30,7 @@ struct Bar: Sendable {
 
 extension Invocation {
     /// Prints the bars of a scenario. Exit 0, or 1 when one is missed: with `--strict`, or always where the scenario says so.
+    @inline(never)
     func report(
         _ scenario: String, _ bars: [Bar], figures: [(String, JSONValue)], isStrict: Bool = false
     ) -> ExitCode {
@@ -51,6 +56,7 @@ extension Invocation {
 }
 
 /// The value at a share of a sorted list.
+@inline(never)
 func percentile(_ sorted: [Double], _ share: Double) -> Double {
     guard !sorted.isEmpty else { return .nan }
     let rank = Int((Double(sorted.count) * share).rounded(.up))

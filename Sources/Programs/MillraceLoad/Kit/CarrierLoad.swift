@@ -44,7 +44,7 @@ struct ProviderLoad: Sendable {
 
     /// - Parameter other: Another program's rate for the same; it goes first in one round and last in the next.
     func run(
-        _ provider: some MailProvider, beside: (name: String, share: Double)? = nil,
+        _ provider: any MailProvider, beside: (name: String, share: Double)? = nil,
         _ other: (@Sendable () async throws -> Double)? = nil
     ) async throws -> ExitCode {
         var ways: [(name: String, turn: (String) async throws -> Double)] = []
@@ -81,7 +81,7 @@ struct ProviderLoad: Sendable {
 
     private func spell(_ rates: [Double]) -> String { Humane.count(Int(percentile(rates.sorted(), 0.5))) }
 
-    private func measure(_ provider: some MailProvider) async throws -> Double {
+    private func measure(_ provider: any MailProvider) async throws -> Double {
         let supervisor = Supervisor(Supervisor.Options(), log: Log(threshold: .error) { _ in })
         let began = ContinuousClock.now
         try await supervisor.call(provider.name) { call in

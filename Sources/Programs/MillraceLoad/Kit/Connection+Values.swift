@@ -2,6 +2,7 @@ import Postgres
 
 extension Connection {
     /// The one number of a statement; 0 if there is no row.
+    @inline(never)
     func int(
         _ sql: SQL, _ values: [Parameter] = [], deadline: Duration? = nil
     ) async throws(PostgresError) -> Int {
@@ -11,6 +12,7 @@ extension Connection {
     }
 
     /// The same with a fraction.
+    @inline(never)
     func double(
         _ sql: SQL, _ values: [Parameter] = [], deadline: Duration? = nil
     ) async throws(PostgresError) -> Double {
@@ -20,6 +22,7 @@ extension Connection {
     }
 
     /// The one text of a statement; empty if there is no row.
+    @inline(never)
     func text(
         _ sql: SQL, _ values: [Parameter] = [], deadline: Duration? = nil
     ) async throws(PostgresError) -> String {

@@ -49,4 +49,5 @@ struct Costs: Sendable {
 }
 
 /// The middle one; of an even number the lower.
+@inline(never)
 func median(_ values: [Double]) -> Double { percentile(values.sorted(), 0.5) }

@@ -4,6 +4,7 @@ import Postgres
 extension Command {
     /// A scenario of `load`. The database's complaints are told as every verb tells them.
     /// - Parameter hasBars: it takes `--strict`; one that always fails on a missed bar needs no such flag.
+    @inline(never)
     static func scenario(
         _ name: String, summary: String, discussion: String, flags: [CommandFlag] = [], hasBars: Bool = true,
         examples: [Example], settings: SettingsUse = .checked,
@@ -25,10 +26,12 @@ extension Command {
 
 extension CommandFlag {
     /// A number that only the command line gives.
+    @inline(never)
     static func count(_ name: String, _ range: ClosedRange<Int>, _ usual: Int, _ help: String) -> CommandFlag {
         .single(name, "N", .integer(range), environment: .none, fallback: "\(usual)", help: help)
     }
 
+    @inline(never)
     static func count(_ name: String, _ range: ClosedRange<Int>, _ help: String) -> CommandFlag {
         .single(name, "N", .integer(range), environment: .none, help: help)
     }
@@ -36,6 +39,7 @@ extension CommandFlag {
 
 extension Invocation {
     /// The value of a flag that has a default.
+    @inline(never)
     func count(_ name: String) -> Int {
         guard let number = parsed.integer(name) else {
             preconditionFailure("\(parsed.command.name) has no default for --\(name)")
@@ -47,6 +51,7 @@ extension Invocation {
     var slotArguments: [String] { ["--slots", "\(settings.slots)"] }
 
     /// The database that is measured.
+    @inline(never)
     func connect(_ name: String = "load") async throws -> Connection {
         try await Connection.open(try connectionOptions(), name: name)
     }
