@@ -146,7 +146,9 @@ struct Development: Sendable {
 
     private func migrate(_ connection: Connection) async throws -> Migrator.Report {
         do {
-            return try await Migrator(rooms: schemas, adoption: RoomSchemas.adoption, adding: schemas.map(\.name)).migrate(on: connection)
+            let migrator = Migrator(
+                rooms: schemas, adoption: RoomSchemas.adoption, adding: schemas.map(\.name))
+            return try await migrator.migrate(on: connection)
         } catch {
             throw Failure(error.description)
         }

@@ -38,7 +38,8 @@ extension Command {
             let adding = named.contains("all") ? known.map(\.name) : named
             return try await invocation.withConnection { connection in
                 let before = Set(try await Queue.installedRooms(on: connection).keys)
-                let report = try await Migrator(rooms: known, adoption: RoomSchemas.adoption, adding: adding).migrating(on: connection)
+                let migrator = Migrator(rooms: known, adoption: RoomSchemas.adoption, adding: adding)
+                let report = try await migrator.migrating(on: connection)
                 let added = report.rooms.filter { !before.contains($0) }
                 invocation.console.show([
                     "added": .init(added), "rooms": .init(report.rooms), "applied": .init(report.applied),
