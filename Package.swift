@@ -196,6 +196,10 @@ let package = Package(
             ], path: "Sources/Kits/SettingsKit", swiftSettings: strict),
 
         .target(
+            name: "BlobKit", dependencies: ["Blobs", "CLinux", "Postgres", "SettingsKit"],
+            path: "Sources/Kits/BlobKit", swiftSettings: strict),
+
+        .target(
             name: "CommandKit",
             dependencies: [
                 "Calendars", "CLinux", "Clusters", "Encryption", "JSON", "Postgres", "Queues", "SettingsKit",
@@ -216,8 +220,9 @@ let package = Package(
         .target(
             name: "Mail",
             dependencies: [
-                "Blobs", "Encodings", "Faults", "HostNames", "Jobs", "JSON", "Postgres", "Queues", "Signatures",
-                "Supervision", "Telemetry", "Threads", "Transfers",
+                "BlobKit", "Blobs", "CommandKit", "Encodings", "Faults", "HostNames", "Jobs", "JSON", "Listeners",
+                "Postgres", "Queues", "RoomKit", "RoomSchemas", "SettingsKit", "Signatures", "Supervision",
+                "Telemetry", "Templates", "Threads", "Transfers", "Workers",
             ], path: "Sources/Domains/Mail", swiftSettings: strict),
 
         .target(
@@ -278,8 +283,9 @@ let package = Package(
         .target(
             name: "Documents",
             dependencies: [
-                "Blobs", "CommandKit", "Compression", "Digests", "Encodings", "Jobs", "Pages", "Postgres", "RoomKit",
-                "RoomSchemas", "Sandbox", "Telemetry", "Threads",
+                "BlobKit", "Blobs", "CommandKit", "Compression", "Digests", "Encodings", "Jobs", "Pages",
+                "Postgres", "RoomKit", "RoomSchemas", "Sandbox", "SettingsKit", "Supervision", "Telemetry",
+                "Threads", "Transfers", "Workers",
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
@@ -315,7 +321,7 @@ let package = Package(
         .target(
             name: "Composition",
             dependencies: [
-                "AI", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
+                "AI", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
                 "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
                 "Notices", "PageKit", "Pages", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox",
                 "Schema", "SettingsKit", "Signatures", "Subscriptions", "Supervision", "Telemetry", "Templates",
@@ -527,7 +533,7 @@ let package = Package(
                 "AI", "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings",
                 "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
-                "Blobs", "PageKit", "Postgres", "Queues",
+                "BlobKit", "Blobs", "PageKit", "Postgres", "Queues",
                 "MillraceWorker", "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport",
                 "Workers",
             ], exclude: ["Recorded"],

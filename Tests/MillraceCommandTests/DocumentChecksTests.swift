@@ -1,17 +1,16 @@
 import Composition
-import Documents
 import Foundation
 import Testing
 
-@testable import MillraceCommand
+@testable import Documents
 
 @Suite struct DocumentChecksTests {
     @Test func `the doctor says whom programs that read documents run as`() {
-        let apart = Doctor.judge(refusedLayers: 0, user: 1_879_048_199, ours: 0)
+        let apart = DocumentCheck.judge(refusedLayers: 0, user: 1_879_048_199, ours: 0)
         #expect("\(apart)".contains("limits, user 1879048199, no new privileges"), "\(apart)")
-        let same = Doctor.judge(refusedLayers: 0, user: 1000, ours: 1000)
+        let same = DocumentCheck.judge(refusedLayers: 0, user: 1000, ours: 1000)
         #expect("\(same)".contains("limits, the user who starts it, no new privileges"), "\(same)")
-        let refused = Doctor.judge(refusedLayers: 8 | 32, user: 1000, ours: 1000)
+        let refused = DocumentCheck.judge(refusedLayers: 8 | 32, user: 1000, ours: 1000)
         #expect("\(refused)".contains("the kernel refuses namespaces, seccomp"), "\(refused)")
     }
 
@@ -26,10 +25,10 @@ import Testing
         }
         var programs = DocumentPrograms(children: folder.path, models: folder.path)
         programs.characterTables = folder.path
-        let bare = Doctor.judge(programs)
+        let bare = DocumentCheck.judge(programs)
         #expect(bare.word == "warning" && bare.sentence.contains(tables.path), "\(bare)")
         #expect(bare.advice?.contains("install poppler-data") == true)
         try FileManager.default.createDirectory(at: tables, withIntermediateDirectories: true)
-        #expect(Doctor.judge(programs).word == "ok")
+        #expect(DocumentCheck.judge(programs).word == "ok")
     }
 }

@@ -1,3 +1,4 @@
+import BlobKit
 import Foundation
 import Testing
 

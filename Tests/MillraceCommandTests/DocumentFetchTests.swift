@@ -1,10 +1,10 @@
+import BlobKit
 import Blobs
-import Documents
 import Postgres
 import TestSupport
 import Testing
 
-@testable import Composition
+@testable import Documents
 
 /// Copies of documents from elsewhere, and when none are made.
 @Suite struct DocumentFetchTests {

@@ -1,3 +1,4 @@
+import Mail
 import Postgres
 import Queues
 import TestSupport

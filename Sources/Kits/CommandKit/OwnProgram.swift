@@ -4,6 +4,14 @@ import Threads
 
 /// This very program as a child process.
 package enum OwnProgram {
+    /// Its path, as the kernel has it.
+    package static var path: String {
+        var path = [CChar](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &path, path.count - 1)
+        guard count > 0 else { return CommandLine.arguments.first ?? "millrace" }
+        return String(decoding: path.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// In its own process group, because we handle a Ctrl-C on our terminal ourselves.
     /// - Parameters:
     ///   - output: where its standard output and error go; ours if not given.

@@ -4,14 +4,17 @@ package import Postgres
 /// One thing that `doctor` asks of a room. deploy/guides/operating.md has a heading for each of Millrace's own.
 public struct RoomCheck: Sendable {
     package let subject: String
+    /// false: it asks this machine and not the database, so it is asked whatever the schema is.
+    package let needsSchema: Bool
     /// A subject that cannot be asked is a warning, and does not stop the others.
     package let ask: @Sendable (Invocation, Connection) async throws(PostgresError) -> Check.Result
 
     package init(
-        _ subject: String,
+        _ subject: String, needsSchema: Bool = true,
         ask: @escaping @Sendable (Invocation, Connection) async throws(PostgresError) -> Check.Result
     ) {
         self.subject = subject
+        self.needsSchema = needsSchema
         self.ask = ask
     }
 

@@ -15,12 +15,15 @@ package struct RoomContext: Sendable {
     package let pool: Pool
     package let hearing: NotificationHub
     package let supervisor: Supervisor
+    /// Whether the worker serves a room, by its name.
+    package let serves: @Sendable (String) -> Bool
     /// How long a worker that took an alarm may keep it; nil: the default.
     package let alarmLease: Duration?
 
     package init(
         settings: Settings, surroundings: Surroundings, database: ConnectionOptions, log: Log, name: String,
-        pool: Pool, hearing: NotificationHub, supervisor: Supervisor, alarmLease: Duration? = nil
+        pool: Pool, hearing: NotificationHub, supervisor: Supervisor,
+        serves: @escaping @Sendable (String) -> Bool = { _ in true }, alarmLease: Duration? = nil
     ) {
         self.settings = settings
         self.surroundings = surroundings
@@ -30,6 +33,7 @@ package struct RoomContext: Sendable {
         self.pool = pool
         self.hearing = hearing
         self.supervisor = supervisor
+        self.serves = serves
         self.alarmLease = alarmLease
     }
 

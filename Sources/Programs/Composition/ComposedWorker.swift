@@ -1,9 +1,6 @@
 import Console
-import Documents
 import Jobs
 import Listeners
-import Mail
-import MillraceMail
 package import Postgres
 import Supervision
 import Telemetry
@@ -17,8 +14,6 @@ package struct ComposedWorker: Sendable {
     let listener: Listener?
     let console: ConsoleService?
     let gateway: GatewayWiring?
-    let mail: MailWiring?
-    let documents: DocumentWiring?
     let blobs: BlobWiring?
     /// The services of the rooms.
     let services: [@Sendable () async -> Void]
@@ -34,9 +29,8 @@ package struct ComposedWorker: Sendable {
     }
 
     private func work() async throws -> JobWorker.Report {
-        async let _: Void? = mail?.run()  // these are cancelled and awaited when we leave
-        async let _: Void? = documents?.service.run()
-        async let _: Void = serveRooms()  // what they are about to send is sent
+        // These are cancelled and awaited when we leave; what they are about to send is sent.
+        async let _: Void = serveRooms()
         async let _: Void? = blobs?.run()
         async let _: Void = supervisor.run()
         async let _: Void? = console?.run()
@@ -80,17 +74,10 @@ extension Composer {
         var options = JobWorker.Options(database: database, name: name)
         let hearing = NotificationHub(direct ?? database)
         let supervisor = supervisor(name: options.name, hearing: hearing)
-        let documents =
-            serves("documents")
-            ? documents(pool: Pool(database, size: DocumentWiring.cores * 2 + 2), supervisor: supervisor) : nil
-        let mail =
-            serves("mail")
-            ? try mail(
-                pool: Pool(database, size: 8), hearing: hearing, supervisor: supervisor,
-                files: documents?.templateFiles) : nil
         let context = RoomContext(
             settings: settings, surroundings: surroundings, database: database, log: log, name: options.name,
-            pool: pool, hearing: hearing, supervisor: supervisor, alarmLease: alarmLease)
+            pool: pool, hearing: hearing, supervisor: supervisor,
+            serves: serves, alarmLease: alarmLease)
         var rooms: [RoomParts] = []
         for room in known where serves(room.name) {
             var parts = try await room.parts(context)
@@ -104,25 +91,19 @@ extension Composer {
         options.hearing = hearing
         options.queues = settings.queues.map { (name: $0.queue, slots: $0.slots) }
         options.slots = settings.slots
-        options.bounds = rooms.map(\.bounds).reduce(
-            MailHandlers.bounds(slots: settings.slots)
-                .merging(DocumentWiring.bounds(slots: settings.slots)) { first, _ in first }
-        ) { $0.merging($1) { first, _ in first } }
+        options.bounds = rooms.map(\.bounds).reduce([:]) { $0.merging($1) { first, _ in first } }
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
         options.service = ServiceSocket(environment: surroundings.environment)
-        options.rooms = rooms.map(\.serves).reduce(servedMail) { $0.merging($1) { first, _ in first } }
+        options.rooms = rooms.map(\.serves).reduce([:]) { $0.merging($1) { first, _ in first } }
         if let build = settings.text(.build) { options.build = build }
         options.isPinned = settings.onlyBuild
         change(&options)
         options.schedules += rooms.flatMap(\.schedules)
-        let all =
-            handlers + (mail?.handlers(slots: settings.slots) ?? []) + (documents?.handlers ?? [])
-            + rooms.flatMap(\.handlers)
+        let all = handlers + rooms.flatMap(\.handlers)
         let engine = JobWorker(options: options, handlers: all, middleware: middleware, log: log)
         let blobs = serves("blobs") ? blobs(pool: pool) : nil
-        let mailRoutes = serves("mail") ? try MailRoutes(pool: pool, settings: settings, log: log).all : []
         let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
         let console =
             settings.showsConsole
@@ -135,16 +116,15 @@ extension Composer {
         let gauges = rooms.compactMap(\.gauges)
         let listener = try listener(
             for: engine, supervisor,
-            more: mailRoutes + rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? [])
+            more: rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? [])
                 + (console?.routes ?? []),
             rooms: {
-                var all = await mail?.service.tally.gauges ?? []
+                var all: [RoomGauge] = []
                 for one in gauges { all += await one() }
                 return all
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
-        tellOfMailFiles()
         return ComposedWorker(
             engine: engine, supervisor: supervisor, listener: listener, console: console, gateway: gateway,
-            mail: mail, documents: documents, blobs: blobs, services: rooms.compactMap(\.run))
+            blobs: blobs, services: rooms.compactMap(\.run))
     }
 }

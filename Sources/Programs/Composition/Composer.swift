@@ -1,5 +1,4 @@
 package import CommandKit
-package import Documents
 package import Postgres
 import Queues
 package import Supervision
@@ -37,6 +36,9 @@ package struct Composer: Sendable {
         settings.supervisor(
             name: name, database: database, hearing: hearing ?? direct.map { NotificationHub($0) }, log: log)
     }
+
+    /// The path of this very program.
+    package static var ownPath: String { OwnProgram.path }
 
     package func serves(_ room: String) -> Bool { rooms?.contains(room) ?? true }
 
@@ -77,7 +79,4 @@ extension Invocation {
             settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions,
             known: rooms)
     }
-
-    /// Where the programs are that read documents.
-    package var workshop: DocumentPrograms { settings.workshop(beside: Composer.ownPath) }
 }

@@ -1,2 +1,3 @@
-/// What a room is, the kit of the command line with the settings, and JSON: nearly everything here uses them.
+/// Where blobs lie; what a room is, the kit of the command line with the settings, and JSON: nearly everything here uses them.
+@_exported public import BlobKit
 @_exported public import RoomKit

@@ -2,6 +2,7 @@ import AI
 import Chat
 import CheckIns
 import Documents
+import Mail
 import Notices
 import Quests
 import RoomSchemas
@@ -14,7 +15,8 @@ package enum Rooms {
     /// In the order in which help lists their commands.
     package static let all: [Room] = [
         .blobs, .events, .people, .quotas, .feed,
-        .webhooks, .mail, .templates, .quests, .chat, .lessons, .documents, .media, .checkIns,
+        .webhooks, .mail(files: { $0.templateFiles }), .templates, .quests, .chat, .lessons, .documents, .media,
+        .checkIns,
         .notices(sender: { $0.text(.emailFromName) }), .subscriptions, .ai,
         .gateway, .console,
     ]
@@ -55,24 +57,6 @@ extension [Room] {
     }
 }
 
-// The settings and the wiring of these stand here, and their commands with those of the core.
-extension Room {
-    static let mail = Room(
-        RoomSchemas.mail, settings: Setting.mail, judge: { $0.judgeMail() },
-        nouns: ["mail": "Send mail, see what became of it, and who gets none"])
-
-    static let templates = Room(
-        RoomSchemas.templates, nouns: ["templates": "Write, check, publish and render mail templates"])
-
-    static let documents = Room(
-        RoomSchemas.documents, settings: Setting.documents,
-        nouns: ["documents": "Hand in documents, follow how they are read, search and fetch what came of it"])
-
-    static let media = Room(
-        RoomSchemas.media,
-        nouns: ["media": "Make thumbnails and pictures without metadata, link to them, and delete them"])
-}
-
 // These have tables and functions that others use.
 extension Room {
     static let blobs = Room(RoomSchemas.blobs)
@@ -82,4 +66,9 @@ extension Room {
     static let feed = Room(RoomSchemas.feed)
     static let gateway = Room(RoomSchemas.gateway)
     static let console = Room(RoomSchemas.console)
+}
+
+extension RoomContext {
+    /// Files of rendered templates are made by the room of media, if this worker serves it.
+    fileprivate var templateFiles: TemplateFiles? { serves("media") ? media()?.templateFiles : nil }
 }

@@ -30,10 +30,8 @@ struct Doctor {
         // nil: there is no schema to ask; each room is looked at as if it were there.
         let installed = try? await Queue.installedRooms(on: connection)
         func has(_ room: String) -> Bool { installed == nil || installed?[room] != nil }
-        if has("documents") {
-            checks.append(Check(subject: .documents, result: Self.judge(invocation.workshop)))
-            checks.append(Check(subject: .sandbox, result: await Self.judgeSandbox(invocation.workshop)))
-        }
+        let ofRooms = rooms.filter { has($0.name) }.flatMap(\.checks)
+        for one in ofRooms where !one.needsSchema { checks.append(await ask(one)) }
         let schema = await look(.schema) { () throws(PostgresError) in
             Self.judge(try await Queue.schemaState(on: connection))
         }
@@ -92,11 +90,12 @@ struct Doctor {
             await look(.rooms) { () throws(PostgresError) in
                 Self.judge(try await RoomFinding.all(rooms.schemas, on: connection))
             })
-        for one in rooms.filter({ has($0.name) }).flatMap(\.checks) {
-            checks.append(
-                await look(one.subject) { () throws(PostgresError) in try await one.ask(invocation, connection) })
-        }
+        for one in ofRooms where one.needsSchema { checks.append(await ask(one)) }
         return checks
+    }
+
+    private func ask(_ one: RoomCheck) async -> Check {
+        await look(one.subject) { () throws(PostgresError) in try await one.ask(invocation, connection) }
     }
 
     func look(_ subject: Subject, _ body: () async throws(PostgresError) -> Check.Result) async -> Check {

@@ -21,8 +21,6 @@ enum Subject: String, Sendable, CaseIterable {
     case limits
     case encryptionKeys = "encryption keys"
     case providers
-    case documents
-    case sandbox
     case checkIns = "check-ins"
     case rooms
     case approvals

@@ -82,10 +82,6 @@ extension JSONValue {
     init(raw: [UInt8]?) {
         self = raw.map { .raw(String(decoding: $0, as: UTF8.self)) } ?? .null
     }
-
-    init(_ date: Date?) {
-        self = date.map { .string(InstantText.spell($0)) } ?? .null
-    }
 }
 
 extension Humane {

@@ -1,5 +1,7 @@
 import Clusters
+import Documents
 import Glibc
+import Mail
 import Postgres
 import Queues
 import RoomSchemas

@@ -12,27 +12,9 @@ package enum Verbs {
 
     private static func commands(of rooms: [Room]) -> [Command] {
         core(rooms).map { command in roomsOfCore[command.path[0]].map(command.ofRoom) ?? command }
-            + rooms.flatMap { room in (room.verbs + (verbsHere[room.name] ?? [])).map { $0.ofRoom(room.name) } }
+            + rooms.flatMap { room in room.verbs.map { $0.ofRoom(room.name) } }
             + last(rooms)
     }
-
-    /// Of rooms that do not bring theirs yet.
-    private static let verbsHere: [String: [Command]] = [
-        "mail": [
-            .mailSend, .mailList, .mailShow, .mailAudit, .mailPreview, .mailCancel, .mailResolve, .mailSuppress,
-            .mailReconcile, .mailErase, .mailDoctor,
-        ],
-        "templates": [
-            .templatesList, .templatesShow, .templatesRender, .templatesLint, .templatesPublish, .templatesUse,
-            .templatesDiff,
-        ],
-        "documents": [
-            .documentsSubmit, .documentsList, .documentsShow, .documentsWatch, .documentsText, .documentsSearch,
-            .documentsFetch, .documentsRetry, .documentsDelete, .documentsDefaultsShow, .documentsDefaultsSet,
-            .documentsDefaultsClear,
-        ],
-        "media": [.mediaProcess, .mediaList, .mediaShow, .mediaLink, .mediaDelete],
-    ]
 
     /// Commands among those of the core that need a room.
     private static let roomsOfCore = ["blobs": "blobs", "events": "events"]

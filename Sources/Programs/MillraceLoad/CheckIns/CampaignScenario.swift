@@ -1,5 +1,6 @@
 import CommandKit
 import Composition
+import Mail
 import Postgres
 import Telemetry
 
