@@ -510,6 +510,9 @@ let package = Package(
             swiftSettings: strict),
         // The examples have packages of their own; here they are built with everything else.
         .executableTarget(
+            name: "QueueWorkerExample", dependencies: ["Millrace"],
+            path: "deploy/examples/queue/Sources/queue-worker"),
+        .executableTarget(
             name: "ShopWorkerExample", dependencies: ["MillraceWorker"],
             path: "deploy/examples/shop/Sources/shop-worker"),
         .executableTarget(
@@ -519,7 +522,10 @@ let package = Package(
             exclude: ["README.md"], swiftSettings: strict),
         .testTarget(
             name: "MillraceWorkerTests",
-            dependencies: ["MillraceWorker", "Postgres", "ShopWorkerExample", "TestSupport", "WorkflowsExample"],
+            dependencies: [
+                "MillraceWorker", "Postgres", "QueueWorkerExample", "ShopWorkerExample", "TestSupport",
+                "WorkflowsExample",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "MillraceTests",
@@ -533,7 +539,7 @@ let package = Package(
                 "AI", "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings",
                 "Encryption",
                 "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
-                "BlobKit", "Blobs", "PageKit", "Postgres", "Queues",
+                "BlobKit", "Blobs", "PageKit", "Postgres", "Queues", "RoomSchemas",
                 "MillraceWorker", "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport",
                 "Workers",
             ], exclude: ["Recorded"],

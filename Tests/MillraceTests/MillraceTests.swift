@@ -43,6 +43,26 @@ private struct Refused: JobFailure {
         }
     }
 
+    @Test func `a program makes the schema of the queue, and leaves one with rooms to millrace`() async throws {
+        try await withDatabase(.empty) { database in
+            let millrace = try Client(database: .url(database.url))
+            for _ in 1...2 { try await millrace.migrate() }
+            let id = try await millrace.enqueue(Greet(name: "Ada"))
+            #expect(try await millrace.job(id)?.state == .ready)
+            await millrace.close()
+        }
+        try await withDatabase { database in
+            let millrace = try Client(database: .url(database.url))
+            let refusal = await #expect(throws: QueueError.self) { try await millrace.migrate() }
+            #expect(refusal?.errorClass == .schema && refusal?.description.contains("has the rooms") == true)
+            await millrace.close()
+        }
+        let nowhere = try Client(database: .url("postgresql://nobody@/none?host=/nowhere"))
+        let refusal = await #expect(throws: QueueError.self) { try await nowhere.migrate() }
+        #expect(refusal?.errorClass == .unreachable)
+        await nowhere.close()
+    }
+
     @Test func `middleware stands around every run, the first outermost`() async throws {
         let worker = Worker(log: .silent)
         let seen = Greeted()

@@ -4,22 +4,12 @@ import Testing
 
 /// deploy/examples/workflows, run as its README says.
 @Suite struct WorkflowsExampleTests {
-    /// Beside the test bundle, where the build puts every product.
-    private static func program() -> String {
-        var directory = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
-        for _ in 0..<6 {
-            let candidate = directory.appending(path: "WorkflowsExample").path
-            if FileManager.default.isExecutableFile(atPath: candidate) { return candidate }
-            directory.deleteLastPathComponent()
-        }
-        return ".build/debug/WorkflowsExample"
-    }
-
     @Test func `the four workflows end, and print what happened`() async throws {
         try await withDatabase(.movableClock) { database in
             var environment = ProcessInfo.processInfo.environment
             environment["DATABASE_URL"] = database.url
-            let outcome = try await Program.run(Self.program(), errors: true, environment: environment)
+            let outcome = try await Program.run(
+                exampleProgram("WorkflowsExample"), errors: true, environment: environment)
             #expect(outcome.status == 0, "\(outcome.text)")
             let bill = "  ada is billed once more"
             #expect(

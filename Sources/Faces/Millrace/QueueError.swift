@@ -1,5 +1,6 @@
 import Encryption
 import Postgres
+import Queues
 package import Workers
 
 /// What went wrong between a caller and the queue.
@@ -54,6 +55,16 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         case .schema: self.init(.schema, failure.description)
         case .database(let error): self.init(error)
         case .noHandlers: self.init(.misconfigured, failure.description)
+        }
+    }
+
+    init(_ failure: Migrator.Failure) {
+        switch failure {
+        case .database(let error), .busy(let error):
+            self.init(Self.classify(error), failure.description, sqlState: error.sqlState)
+        case .newerSchema, .olderSchema, .schemaBeforeLines, .unknownRooms, .noSuchRoom, .notInstalled, .roomIsNeeded,
+            .roomHasRows, .roomIsUsed, .oldServer, .foreignSchema, .foreignObjects:
+            self.init(.schema, failure.description)
         }
     }
 

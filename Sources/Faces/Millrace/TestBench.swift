@@ -48,22 +48,11 @@ public struct TestBench: Sendable {
     }
 
     package func prepare(by migrator: Migrator) async throws(QueueError) {
-        do {
-            try await client.pool.withConnection { connection in
-                if let state = try? await Queue.schemaState(on: connection), state.version == Queue.schemaVersion,
-                    state.testClock, migrator.adding.isEmpty
-                {
-                    return
-                }
-                _ = try await migrator.migrate(on: connection)
-            }
-        } catch let failure as Migrator.Failure {
-            throw QueueError(.schema, failure.description)
-        } catch let error as PostgresError {
-            throw QueueError(error)
-        } catch {
-            throw QueueError(.refused, "\(error)")
+        let state = try? await client.using { connection throws(PostgresError) in
+            try await Queue.schemaState(on: connection)
         }
+        if let state, state.version == Queue.schemaVersion, state.testClock, migrator.adding.isEmpty { return }
+        try await client.migrate(by: migrator)
     }
 
     /// Runs one job through its handler and all middleware, in this process and without a database. Errors are thrown unchanged. Where

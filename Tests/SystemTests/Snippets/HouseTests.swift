@@ -20,7 +20,7 @@ import Testing
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
-        for name in ["check-house", "house_sql.py", "house_doors.py"] {
+        for name in ["check-house", "house_sql.py", "house_doors.py", "house_package.py"] {
             let file = Self.script.deletingLastPathComponent().appending(path: name)
             try write(try String(contentsOf: file, encoding: .utf8), to: "deploy/\(name)")
         }
@@ -48,6 +48,7 @@ import Testing
         try write(
             "let handle = PQconnectdb(\"x\")\nlet path: SQL = \"set local search_path = public\"\n",
             to: "Sources/Engine/Queues/Eight.swift")
+        try write(Self.manifest, to: "Package.swift")
         try write("char *text = \"discard all\";\n", to: "Sources/Programs/CYardstick/waking.c")
         let outcome = try await Program.run(
             "python3", [root.appending(path: "deploy/check-house").path], errors: true)
@@ -76,6 +77,9 @@ import Testing
             "mail.sql:5 says that mail_now is of the room chat",
             "mail.sql:6 says who may use mail_later, which is not made in this file",
             "deploy/guides/doors.md does not list the doors as the lines in sql say",
+            "the product Millrace needs CCurl: Millrace > Workers > Transfers > CCurl",
+            "the product Millrace needs Mail of Sources/Domains/Mail: Millrace > Mail",
+            "the product Millrace embeds what stands in sql: Millrace > Mail > RoomSchemas",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
         // What is allowed, and what a comment or a sentence says.
@@ -83,6 +87,22 @@ import Testing
             #expect(!outcome.text.contains(words), "\(words): \(outcome.text)")
         }
     }
+
+    /// A product Millrace that brings a room, its SQL and a library.
+    private static let manifest = """
+        .systemLibrary(name: "CCurl", path: "Sources/System/CCurl"),
+        .systemLibrary(name: "CPostgres", path: "Sources/System/CPostgres"),
+        .target(name: "Schema", path: "sql/core", plugins: ["EmbedSQL"]),
+        .target(name: "RoomSchemas", dependencies: ["Schema"], path: "sql", plugins: ["EmbedSQL"]),
+        .target(name: "Transfers", dependencies: ["CCurl"], path: "Sources/Adapters/Transfers"),
+        .target(name: "Mail", dependencies: ["RoomSchemas"], path: "Sources/Domains/Mail"),
+        .target(name: "Workers", dependencies: ["CPostgres", "Schema", "Transfers"], path: "Sources/Engine/Workers"),
+        .target(
+            name: "Millrace",
+            dependencies: ["Workers", .target(name: "Mail", condition: .when(traits: ["Mail"]))],
+            path: "Sources/Faces/Millrace"),
+
+        """
 
     /// Three rooms, in which each rule of the rooms' order is broken once.
     private func writeRooms(_ write: (String, String) throws -> Void) throws {
