@@ -4,7 +4,7 @@ import Testing
 
 @testable import CheckIns
 
-@Suite struct WatchTests {
+@Suite struct PersonWatchTests {
     @Test func `nobody is watched over whom nobody would be told of`() async throws {
         try await withConnection(.movableClock) { connection in
             let refused = try #require(

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// The public cases, where MILLRACE_CONFORMANCE names a directory with them.
-@Suite struct ConformanceTests {
+@Suite struct CloudEventConformanceTests {
     static let directory = ProcessInfo.processInfo.environment["MILLRACE_CONFORMANCE"].map { $0 + "/cloudevents" }
     static let skip: Comment =
         "SKIPPED: MILLRACE_CONFORMANCE is not set, and the public cases are not in this repository"

@@ -1,7 +1,7 @@
 import CloudEvents
 import Testing
 
-@Suite struct RuleTests {
+@Suite struct EventHeaderTests {
     private static func event(_ change: (inout CloudEvent) -> Void = { _ in }) -> CloudEvent {
         var event = CloudEvent(id: "1", source: "/shop", type: "com.example.paid")
         change(&event)

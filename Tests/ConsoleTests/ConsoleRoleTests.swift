@@ -6,7 +6,7 @@ import Testing
 @testable import Console
 
 /// What each role sees and may do; the database decides, whatever page or request it comes through.
-@Suite(.timeLimit(.minutes(10))) struct RoleTests {
+@Suite(.timeLimit(.minutes(10))) struct ConsoleRoleTests {
     private func with(_ role: ConsoleRole, _ body: @Sendable (ConsoleWorld) async throws -> Void) async throws {
         try await ConsoleWorld.with({ $0.access.localRole = role }, body)
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import Console
 
 /// Paths, headers, bodies and web tokens that are not as they should be.
-@Suite(.timeLimit(.minutes(10))) struct WireTests {
+@Suite(.timeLimit(.minutes(10))) struct ConsoleWireTests {
     @Test func `tricks with paths reach nothing, and no answer shows what broke`() async throws {
         try await ConsoleWorld.with({ $0.addition = nil }) { world in
             for path in [

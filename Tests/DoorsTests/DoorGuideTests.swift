@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite struct GuideTests {
+@Suite struct DoorGuideTests {
     /// A line of the threat model without a test that shows it is a wish.
     @Test func `every suite that the threat model names is there`() throws {
         let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

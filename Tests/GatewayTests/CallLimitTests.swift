@@ -7,7 +7,7 @@ import Testing
 @testable import Gateway
 
 /// How fast one may call.
-@Suite(.timeLimit(.minutes(10))) struct LimitTests {
+@Suite(.timeLimit(.minutes(10))) struct CallLimitTests {
     @Test func `processes that lease tokens never use more than the bucket gave`() {
         var random = SeededRandom(39)
         for _ in 0..<200 {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What the gateway's guide shows is what the gateway does.
-@Suite(.timeLimit(.minutes(10))) struct GuideTests {
+@Suite(.timeLimit(.minutes(10))) struct GatewayGuideTests {
     private static func guide() throws -> String {
         try String(
             contentsOf: URL(filePath: #filePath).appending(path: "../../../deploy/guides/gateway.md")

@@ -10,7 +10,7 @@ import Threads
 
 @testable import Gateway
 
-@Suite struct StreamTests {
+@Suite struct GatewayStreamTests {
     @Test func `a stream begins with its position, and brings what is committed from then on`() async throws {
         try await StreamKit.with { kit in
             try await kit.say("before", to: "ada")

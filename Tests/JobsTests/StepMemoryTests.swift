@@ -57,7 +57,7 @@ private struct Charge: Codable, Equatable {
 
 private struct Broken: Error {}
 
-@Suite struct StepTests {
+@Suite struct StepMemoryTests {
     @Test func `a second run is given what the first recorded, and asks once for all steps`() async throws {
         let memory = Memory()
         let first = memory.run()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceApp
 
-@Suite struct WireTests {
+@Suite struct AppWireTests {
     @Test(arguments: [
         ("2026-11-27T10:23:23.123456+00:00", 1_795_775_003.123456), ("2026-11-27 12:23:23+02", 1_795_775_003),
         ("2026-11-27T10:23:23Z", 1_795_775_003), ("2026-11-27T05:53:23.5-04:30", 1_795_775_003.5),

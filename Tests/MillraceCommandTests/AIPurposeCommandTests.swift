@@ -7,7 +7,7 @@ import Testing
 @testable import MillraceCommand
 
 /// Purposes by the command line, and what `doctor` says of AI.
-@Suite struct AIPurposeTests {
+@Suite struct AIPurposeCommandTests {
     private static let menu = #"""
         {"instructions": "You plan meals.", "prompt": "Name a dish for {{people}}, in {{language}}.", "variables": {"people": {"type": "number", "required": true}},
          "schema": {"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string", "maxLength": 80}}}, "limits": {"max_tokens": 200, "client_tokens": 5000}}

@@ -7,7 +7,7 @@ import Testing
 /// The id a verb printed with `--json`.
 func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.read(outcome.output)["id"]?.integer) }
 
-@Suite struct EnqueueTests {
+@Suite struct EnqueueCommandTests {
     @Test func `a job is enqueued once for its key, and the answer tells whether it is new`() async throws {
         try await withDatabase { database in
             let url = database.url

@@ -28,7 +28,7 @@ private let one = "one:" + Data(repeating: 1, count: 32).base64EncodedString()
 private let two = "two:" + Data(repeating: 2, count: 32).base64EncodedString()
 
 /// Encrypted arguments through the public door.
-@Suite struct SealedTests {
+@Suite struct EncryptedArgumentTests {
     private static func worker(_ database: TestDatabase, keys: EncryptionKeys, _ seen: Seen) -> Worker {
         let worker = Worker(database: .url(database.url), keys: keys, log: .silent)
         worker.handle(Charge.self) { job, _ in

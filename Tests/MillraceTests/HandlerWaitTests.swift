@@ -24,7 +24,7 @@ private struct Piece: Job {
 private struct Broken: Error {}
 
 /// Waiting in the middle of a handler, as another project would use it.
-@Suite struct WaitTests {
+@Suite struct HandlerWaitTests {
     private struct World: Sendable {
         let database: TestDatabase
         let connection: Connection

@@ -35,7 +35,7 @@ private final class Told: LogHandler, MetricsHandler {
     }
 }
 
-@Suite struct ContextTests {
+@Suite struct JobContextTests {
     @Test func `metadata is read as a value, and a job that no schedule has made knows of none`() async throws {
         try await withDatabase { database in
             let location = Database.url(database.url)

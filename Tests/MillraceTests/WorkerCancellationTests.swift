@@ -11,7 +11,7 @@ private struct Slow: Job {
     static let kind = "slow"
 }
 
-@Suite struct CancellationTests {
+@Suite struct WorkerCancellationTests {
     @Test func `a cancelled run lets its jobs end, gives the rest back and closes its session`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

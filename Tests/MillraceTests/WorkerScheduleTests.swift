@@ -8,7 +8,7 @@ private struct Report: Job {
     var page: Int
 }
 
-@Suite struct ScheduleTests {
+@Suite struct WorkerScheduleTests {
     @Test func `a worker brings its schedules, and a bench moves over their times`() async throws {
         try await withDatabase(.movableClock) { database in
             let location = Database.url(database.url)

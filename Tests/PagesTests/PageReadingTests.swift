@@ -1,7 +1,7 @@
 import Pages
 import Testing
 
-@Suite struct ReadingTests {
+@Suite struct PageReadingTests {
     private func line(_ text: String, x: Double, y: Double) -> TextLine {
         var left = x
         return TextLine(

@@ -4,7 +4,7 @@ import Testing
 @testable import Postgres
 
 /// Statements that are sent at once, and stay on the server under names.
-@Suite struct PipelineTests {
+@Suite struct StatementPipelineTests {
     private func texts(_ statements: [Statement], on connection: Connection) async throws(FailedStatement) -> [[String]]
     {
         try await connection.transaction(of: statements) { _, row throws(PostgresError) in try row.string(0) }

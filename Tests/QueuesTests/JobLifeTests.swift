@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What happens to jobs whose worker is gone, and to those that wait or are dead.
-@Suite struct LifeTests {
+@Suite struct JobLifeTests {
     @Test func `a rescue needs the beat that was seen, and leaves leases that a handler holds`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

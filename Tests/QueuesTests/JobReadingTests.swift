@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Looking at jobs, on a server that nobody has set up for it, when many have ended.
-@Suite struct ReadingTests {
+@Suite struct JobReadingTests {
     @Test func `no door has its plans compiled`() async throws {
         try await withConnection { connection in
             let compiled = try await connection.column(

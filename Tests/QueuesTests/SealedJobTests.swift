@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Encrypted arguments as the database sees them: it has no key.
-@Suite struct SealedTests {
+@Suite struct SealedJobTests {
     static func sealed(_ key: String, _ data: String = "AAAA") -> String {
         #"{"$millrace": "sealed", "v": 1, "key": "\#(key)", "data": "\#(data)"}"#
     }

@@ -248,5 +248,5 @@ struct AppleLife {
         ])
     }
 
-    private static func milliseconds(_ hours: Int) -> Int { (LifeTests.firstDay + hours * 3600) * 1000 }
+    private static func milliseconds(_ hours: Int) -> Int { (StoreLifeTests.firstDay + hours * 3600) * 1000 }
 }

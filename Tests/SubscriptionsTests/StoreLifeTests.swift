@@ -6,7 +6,7 @@ import Testing
 
 /// Random lives at the stores, told in the order in which they happened or in another; the end must be the model's. `SUBSCRIPTION_LIVES` says
 /// how many.
-@Suite struct LifeTests {
+@Suite struct StoreLifeTests {
     /// Midnight of 2027-01-01, in seconds.
     static let firstDay = 1_798_761_600
     /// How long lives are, in days. Each seed is a life of one of them.

@@ -113,7 +113,7 @@ struct StripeLife {
         tell("updated")
     }
 
-    private var second: Int { LifeTests.firstDay + now * 3600 + events.count }
+    private var second: Int { StoreLifeTests.firstDay + now * 3600 + events.count }
 
     private mutating func tell(_ type: String) {
         let status =
@@ -125,7 +125,7 @@ struct StripeLife {
             case .unpaid: "unpaid"
             case .over: "canceled"
             }
-        let ends = JSONValue.int(LifeTests.firstDay + periodEnd * 3600)
+        let ends = JSONValue.int(StoreLifeTests.firstDay + periodEnd * 3600)
         let told: [JSONValue] = items.enumerated().map { index, price in
             // A plan's product may be named by its price, the price's key, or the product.
             switch index % 3 {

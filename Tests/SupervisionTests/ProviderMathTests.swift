@@ -3,7 +3,7 @@ import Supervision
 import TestSupport
 import Testing
 
-@Suite struct PureTests {
+@Suite struct ProviderMathTests {
     @Test(arguments: [
         ("", UInt32(0)), ("hello", 0x248b_fa47), ("Hello, world!", 0xc036_3e43),
         ("The quick brown fox jumps over the lazy dog", 0x2e4f_f723), ("a", 0x3c25_69b2), ("abcd", 0x43ed_676a),

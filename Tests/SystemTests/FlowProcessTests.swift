@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct FlowTests {
+@Suite struct FlowProcessTests {
     /// One job makes many, one waits for them all, and workers are killed meanwhile; prints what their memory came to.
     @Test func `a fan-out and fan-in goes on exactly once, though workers are killed`() async throws {
         let children = Int(ProcessInfo.processInfo.environment["FLOW_CHILDREN"] ?? "") ?? 5000

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct LimitTests {
+@Suite struct LimitProcessTests {
     /// Counted from what the jobs themselves recorded. A run that could not record its end, because it was killed or had no connection,
     /// ends with its rescue or its retry.
     @Test func `of a key never more run at once than its limit, though workers are killed, and no slot leaks`()

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Workers
 
-@Suite struct ScheduleTests {
+@Suite struct ScheduleProcessTests {
     /// 1. A worker plans three schedules, each its own way to catch up. 2. The whole fleet is away for three hours, in which three
     /// times pass. 3. Five workers come back at the same moment.
     @Test func `after three hours without workers none, latest and all do what they say, once each`() async throws {

@@ -8,7 +8,7 @@ import Workers
 
 @testable import Jobs
 
-@Suite struct StepTests {
+@Suite struct StepProcessTests {
     /// 1. A worker records steps 1 and 2, and is killed in the middle of step 3. 2. Another rescues the job, and does 3 and 4.
     @Test func `what a killed worker has recorded is not done again`() async throws {
         try await withDatabase { database in

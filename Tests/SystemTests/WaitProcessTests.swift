@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct WaitTests {
+@Suite struct WaitProcessTests {
     @Test func `waiting for a job that does not run says why`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()

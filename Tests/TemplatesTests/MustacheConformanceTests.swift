@@ -3,7 +3,7 @@ import Templates
 import Testing
 
 /// The public specification's own cases, where MILLRACE_CONFORMANCE names a directory with them.
-@Suite struct ConformanceTests {
+@Suite struct MustacheConformanceTests {
     struct Module: Decodable {
         var tests: [Case]
     }

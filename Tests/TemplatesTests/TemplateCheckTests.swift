@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A published version is used once the compiler has checked it, whatever role published it.
-@Suite struct CheckTests {
+@Suite struct TemplateCheckTests {
     private static func publish(_ html: String?, _ plain: String = "T {{v}}", on connection: Connection) async throws
         -> Int
     {

@@ -2,7 +2,7 @@ import Templates
 import Testing
 
 /// A mail's HTML: what becomes of a value depends on where it stands.
-@Suite struct ContextTests {
+@Suite struct TemplateContextTests {
     static func html(_ source: String, _ value: String = "x", _ kind: Variables.Kind? = .text) throws -> String {
         let variables = kind.map { Variables(["v": .init(kind: $0)]) }
         let template = try Template(source, mode: .html, variables: variables)

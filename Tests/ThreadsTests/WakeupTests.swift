@@ -2,7 +2,7 @@ import Synchronization
 import Testing
 import Threads
 
-@Suite struct SignalTests {
+@Suite struct WakeupTests {
     @Test func `a call before the wait is not lost`() async {
         let signal = Wakeup()
         signal.fire()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transfers
 
-@Suite struct AddressTests {
+@Suite struct NetworkAddressTests {
     static let kinds: [(String, AddressKind)] = [
         ("0.0.0.0", .unspecified), ("0.1.2.3", .reserved), ("10.0.0.0", .private), ("10.255.255.255", .private),
         ("9.255.255.255", .global), ("11.0.0.0", .global), ("100.63.255.255", .global), ("100.64.0.0", .shared),

@@ -6,7 +6,7 @@ import func TestSupport.eventually
 
 @testable import Transfers
 
-@Suite struct CancellationTests {
+@Suite struct TransferCancellationTests {
     /// Cancels a request once `ready` holds; the error it ends with.
     private func cancelled(
         _ client: HTTPClient, _ request: HTTPRequest, once ready: () async throws -> Bool

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transfers
 
-@Suite struct StreamTests {
+@Suite struct TransferStreamTests {
     @Test func `a reader that stands still holds the sender up, and then gets everything`() async throws {
         let total = 32 << 20
         let written = Locked(0)

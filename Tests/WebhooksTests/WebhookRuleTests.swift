@@ -4,7 +4,7 @@ import Testing
 
 @testable import Webhooks
 
-@Suite struct PureTests {
+@Suite struct WebhookRuleTests {
     @Test func `the ladder ends after three days`() {
         #expect(RetrySchedule.wait(after: 0, spread: 0) == .seconds(5))
         #expect(RetrySchedule.wait(after: 8, spread: 1) == .seconds(24 * 3600) * 1.1)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Workers
 
-@Suite struct WatchTests {
+@Suite struct WorkerWatchTests {
     static let start = ContinuousClock.now
 
     static func sign(_ beat: Int64, direct: Bool = true, free: Bool = false, session: Int64 = 1) -> Sign {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Documents on the queue, read by the real programs.
-@Suite(.serialized) struct PipelineTests {
+@Suite(.serialized) struct DocumentPipelineTests {
     @Test func `a document that is not fetched now is fetched later, and that uses up no try`() async throws {
         let refusals = Mutex(3)
         try await withDocuments(fetch: { _, _, store in

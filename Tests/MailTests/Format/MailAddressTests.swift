@@ -3,7 +3,7 @@ import Testing
 
 @testable import Mail
 
-@Suite struct AddressTests {
+@Suite struct MailAddressTests {
     @Test(arguments: [
         ("ada@reader.example", nil, "ada@reader.example"),
         ("  ada@reader.example ", nil, "ada@reader.example"),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Mail
 
-@Suite struct RuleTests {
+@Suite struct MessageRuleTests {
     @Test(arguments: [
         ("X-Campaign", "spring"), ("List-Unsubscribe", "<https://x.example/u?t=1>, <mailto:u@x.example>"),
         ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"), ("Auto-Submitted", "auto-generated"),

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct HouseTests {
+@Suite struct MailUpkeepTests {
     /// Ends a message's job without a run that could tell the message: as quarantine does, or a hand.
     private func end(_ id: String, as outcome: Int, _ bench: MailBench) async throws {
         try await bench.connection.run(

@@ -153,7 +153,7 @@ import Testing
     }
 }
 
-@Suite struct StreamTests {
+@Suite struct AppStreamTests {
     /// Follows the moods of three rounds: in each a gateway runs for some of them, and is away for one.
     private func follow(polls: Bool) async throws {
         try await AppWorld.with { world in

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `deploy/check`, which runs the checks with other people's code. None of them is run here.
-@Suite struct CheckTests {
+@Suite struct CheckListTests {
     private static let script = Snippet.root.appending(path: "deploy/check").path
 
     private struct Listed: Decodable {
