@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func `takes settings, and takes new ones at the next start`() async throws {
-        try await withUnstartedCluster(settings: ["work_mem": "7MB", "application_name": "it's"]) { cluster in
+        try await withStoppedCluster(settings: ["work_mem": "7MB", "application_name": "it's"]) { cluster in
             _ = try await cluster.start(deadline: .ample)
             #expect(try await cluster.ask("show work_mem") == "7MB")
             try await cluster.stop(.fast, deadline: .ample)
@@ -92,9 +92,7 @@ import Testing
     }
 
     @Test func `shortens a long log at the next start`() async throws {
-        try await withUnstartedCluster { cluster in
-            _ = try await cluster.start(deadline: .ample)
-            try await cluster.stop(.fast, deadline: .ample)
+        try await withStoppedCluster { cluster in
             try await run("truncate", ["-s", "11M", cluster.log])
             _ = try await cluster.start(deadline: .ample)
             let size = try #require(ClusterFiles.status(cluster.log)?.size)
@@ -107,9 +105,7 @@ import Testing
 @Suite struct `as root` {
     @Test func `the cluster of another user goes on under that user`() async throws {
         guard geteuid() == 0 else { try Test.cancel("only root runs Postgres as another user") }
-        try await withUnstartedCluster { cluster in
-            _ = try await cluster.start(deadline: .ample)
-            try await cluster.stop(.fast, deadline: .ample)
+        try await withStoppedCluster { cluster in
             try await run("chown", ["-R", "nobody:", cluster.directory])
             #expect(try await cluster.start(deadline: .ample) == .reused)
             let server = try #require(cluster.server)
@@ -121,7 +117,7 @@ import Testing
 
 @Suite struct `after a crash` {
     @Test func `a killed server is started again and has lost nothing`() async throws {
-        try await withUnstartedCluster { cluster in
+        try await withStoppedCluster { cluster in
             _ = try await cluster.start(deadline: .ample)
             _ = try await cluster.ask("create table kept as select 7 as n")
             try cluster.killServer()
@@ -137,7 +133,7 @@ import Testing
     }
 
     @Test func `a stale pid file does not stop a start`() async throws {
-        try await withUnstartedCluster { cluster in
+        try await withStoppedCluster { cluster in
             _ = try await cluster.start(deadline: .ample)
             let text = try #require(ClusterFiles.read(cluster.data + "/postmaster.pid"))
             try await cluster.stop(.immediate, deadline: .ample)
@@ -165,9 +161,7 @@ import Testing
     }
 
     @Test func `a start past its deadline goes on, and the next one waits for it`() async throws {
-        try await withUnstartedCluster { cluster in
-            _ = try await cluster.start(deadline: .ample)
-            try await cluster.stop(.fast, deadline: .ample)
+        try await withStoppedCluster { cluster in
             for milliseconds in [10, 30, 60] {  // before, during and after the launch
                 _ = await failure(starting: cluster, deadline: .milliseconds(milliseconds))
                 #expect(try await cluster.start(deadline: .ample) != .created)
@@ -178,9 +172,7 @@ import Testing
     }
 
     @Test func `a cancelled start leaves nothing running`() async throws {
-        try await withUnstartedCluster { cluster in
-            _ = try await cluster.start(deadline: .ample)
-            try await cluster.stop(.fast, deadline: .ample)
+        try await withStoppedCluster { cluster in
             for _ in 0..<20 {
                 let start = Task { try await cluster.start(deadline: .ample) }
                 // The launch has begun, and takes a tenth of a second; on a busy machine it can be through by the cancel.
@@ -214,7 +206,7 @@ import Testing
 
     @Test(arguments: [Cluster.Stop.fast, .immediate])
     func `ends open sessions`(mode: Cluster.Stop) async throws {
-        try await withUnstartedCluster { cluster in
+        try await withStoppedCluster { cluster in
             _ = try await cluster.start(deadline: .ample)
             let sleeper = session(cluster)
             while try await !seesSleeper(cluster) {}
@@ -225,7 +217,7 @@ import Testing
     }
 
     @Test func `in smart mode waits for sessions, and says so at its deadline`() async throws {
-        try await withUnstartedCluster { cluster in
+        try await withStoppedCluster { cluster in
             _ = try await cluster.start(deadline: .ample)
             let sleeper = session(cluster)
             while try await !seesSleeper(cluster) {}
@@ -269,9 +261,7 @@ import Testing
     }
 
     @Test func `with data of another version`() async throws {
-        try await withUnstartedCluster { cluster in
-            _ = try await cluster.start(deadline: .ample)
-            try await cluster.stop(.fast, deadline: .ample)
+        try await withStoppedCluster { cluster in
             try cluster.write("13\n", to: "data/PG_VERSION")
             #expect(
                 await failure(starting: cluster)
@@ -280,7 +270,7 @@ import Testing
     }
 
     @Test func `with another port than the running server's`() async throws {
-        try await withUnstartedCluster { cluster in
+        try await withStoppedCluster { cluster in
             _ = try await cluster.start(deadline: .ample)
             let other = Cluster(directory: cluster.directory, binaries: cluster.binaries, port: 5433)
             let error = await failure(starting: other)
@@ -297,7 +287,7 @@ import Testing
     }
 
     @Test func `with settings that Postgres refuses, and its log says why`() async throws {
-        try await withUnstartedCluster(settings: ["no_such_setting": "1"]) { cluster in
+        try await withStoppedCluster(settings: ["no_such_setting": "1"]) { cluster in
             let error = await failure(starting: cluster)
             #expect(error.map { "\($0)" }?.contains("no_such_setting") == true)
             #expect(cluster.remains.isEmpty)

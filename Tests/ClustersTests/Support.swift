@@ -30,6 +30,16 @@ func withUnstartedCluster(
     }
 }
 
+/// Runs `body` with a cluster that was created and stopped; removed afterwards.
+func withStoppedCluster(
+    settings: [String: String] = [:], _ body: (Cluster) async throws -> Void,
+) async throws {
+    try await withUnstartedCluster(settings: settings) { cluster in
+        try await TestCluster.fill(cluster)
+        try await body(cluster)
+    }
+}
+
 @discardableResult
 func run(_ program: String, _ arguments: [String]) async throws -> ProgramRun {
     let limit = WorkDeadline(.ample)

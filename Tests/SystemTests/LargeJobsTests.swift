@@ -16,10 +16,10 @@ import Testing
     @Test func `jobs with 60 MB of tags each end, and others start meanwhile`() async throws {
         try await withDatabase { database in
             let connection = try await database.connect()
-            // Rows from before tags had a bound. A value that is stored packed is copied so.
+            // Rows from before tags had a bound, together more than the worker may hold. A value that is stored packed is copied so.
             try await connection.run(
                 """
-                select millrace.enqueue('practice.sleep', '{"ms": 1}') from generate_series(1, 20);
+                select millrace.enqueue('practice.sleep', '{"ms": 1}') from generate_series(1, 6);
                 create table public.wide (tags text[]);
                 insert into public.wide values (array[repeat('x', 60000000)]);
                 update millrace.job set tags = (select tags from public.wide);
@@ -31,7 +31,7 @@ import Testing
                 try await connection.int("select count(*) from millrace.history where outcome = 1") == 100
             }
             try await eventually("the large ones have ended") {
-                try await connection.int("select count(*) from millrace.history where outcome = 3") == 20
+                try await connection.int("select count(*) from millrace.history where outcome = 3") == 6
             }
             let error = try await connection.column("select min(error) from millrace.history where outcome = 3")
             #expect(error.joined().contains("bytes or more, and a worker takes 16777216: it has not run"))
@@ -39,7 +39,7 @@ import Testing
             #expect(!worker.output.contains("the database is away"))
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
-            #expect(try await connection.int("select count(*) from millrace.history") == 120)
+            #expect(try await connection.int("select count(*) from millrace.history") == 106)
             await connection.close()
         }
     }

@@ -29,10 +29,16 @@ package enum TestCluster {
                 // Many tests at once start workers, and a worker that serves every room may hold some forty.
                 "max_connections": "1000",
             ])
-        living.withLock { $0.append(cluster) }
-        atexit { TestCluster.removeAll() }
+        removeAtEnd(cluster)
         _ = try await cluster.start(deadline: .ample)
         return cluster
+    }
+
+    static func removeAtEnd(_ cluster: Cluster) {
+        living.withLock { living in
+            if living.isEmpty { atexit { TestCluster.removeAll() } }
+            living.append(cluster)
+        }
     }
 
     /// In memory where there is enough of it: hundreds of databases of some hundred files each are made and removed again, at which a file system
@@ -53,7 +59,8 @@ package enum TestCluster {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { start in
                 start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            guard name.hasPrefix("millrace-tests-"), let pid = pid_t(name.dropFirst(15)), pid != getpid(),
+            guard name.hasPrefix("millrace-tests-"), let pid = pid_t(name.dropFirst(15).prefix { $0.isNumber }),
+                pid != getpid(),
                 kill(pid, 0) != 0, errno == ESRCH
             else { continue }
             let old = try Cluster(directory: "\(place)/\(name)", binaries: .locate(environment: [:]))
@@ -90,6 +97,7 @@ package func withCluster<Value>(
         directory: "\(TestCluster.prefix)\(getpid())-\(TestCluster.name("own"))", binaries: .locate(environment: [:]),
         settings: settings.merging(["fsync": "off", "shared_buffers": "16MB"]) { given, _ in given })
     return try await withCluster(cluster) { cluster in
+        try await TestCluster.fill(cluster)
         _ = try await cluster.start(deadline: .ample)
         return try await body(cluster)
     }
