@@ -202,11 +202,15 @@ import Testing
                 default: SyncOp("mood_log", #"{"person": "eve", "color": "sad"}"#, ago: Double(index))
                 }
             }
-            let clock = ContinuousClock()
-            var outcomes: [SyncOutcome] = []
-            let time = try await clock.measure { outcomes = try await world.push(ops, on: phone) }
-            let again = try await clock.measure { _ = try await world.push(ops, on: phone) }
-            print("a push of 500 operations took \(time), and again \(again)")
+            // A push carries out what it can in five seconds. A phone sends the rest again: on a fast machine there is none.
+            var (rest, outcomes): ([SyncOp], [SyncOutcome]) = (ops, [])
+            while !rest.isEmpty {
+                let said = try await world.push(rest, on: phone)
+                let left = zip(rest, said).filter { $0.1.hasPrefix("refused transient") }.map(\.0)
+                try #require(left.count < rest.count, "it has carried out nothing")
+                outcomes += said.filter { !$0.hasPrefix("refused transient") }
+                rest = left
+            }
             #expect(outcomes.filter { $0 == "refused permission actor" }.count == 100)
             #expect(outcomes.filter { $0.hasPrefix("applied") }.count == 400)
             await phone.close()
