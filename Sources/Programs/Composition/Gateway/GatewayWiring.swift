@@ -70,14 +70,21 @@ package struct GatewayWiring: Sendable {
     }
 }
 
-/// When many connections have been closed. What they had stands in pages that the C library keeps until it is told.
-private struct TakenMemory {
+/// When many connections have been closed. What they had stands in pages that the C library keeps until it is told. A stream frees the last of
+/// its own after its connection has been closed, on a busy machine long after: so it is told at each beat of a minute.
+struct TakenMemory {
+    private static let beats = 12
     private var peak = 0
+    private var beatsLeft = 0
 
     mutating func mayGoBack(most: Int, now connections: Int) -> Bool {
         peak = max(peak, most)
-        guard peak - connections >= max(100, peak / 4) else { return false }
-        peak = connections
+        if peak - connections >= max(100, peak / 4) {
+            peak = connections
+            beatsLeft = Self.beats
+        }
+        guard beatsLeft > 0 else { return false }
+        beatsLeft -= 1
         return true
     }
 }
