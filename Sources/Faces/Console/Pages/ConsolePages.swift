@@ -5,8 +5,8 @@ package enum ConsolePages {
     static let all: [ConsolePageRoute] =
         OverviewPages.routes + QueuePages.routes + JobPages.routes + FailurePages.routes + SchedulePages.routes
         + WorkerPages.routes + ProviderPages.routes + MailPages.routes + TemplatePages.routes + DocumentPages.routes
-        + ApprovalPages.routes + CheckInPages.routes + RoomPages.routes + SubscriptionPages.routes
-        + OperationPages.routes
+        + ApprovalPages.routes + CheckInPages.routes + QuestPages.routes + NoticePages.routes
+        + WebhookPages.routes + StoragePages.routes + SubscriptionPages.routes + OperationPages.routes
         + PastPages.routes
 
     /// Whether a path is one of the console's own.

@@ -54,7 +54,7 @@ enum OverviewPages {
             ($0.int("waiting") ?? 0) + ($0.int("running") ?? 0) + ($0.int("later") ?? 0) > 0
         }
         if !lanes.isEmpty {
-            parts += [.heading("Lanes of notices, webhooks and check-ins"), RoomPages.lanes(lanes)]
+            parts += [.heading("Lanes of notices, webhooks and check-ins"), LanePart.lanes(lanes)]
         }
         return ConsolePage(title: "Overview", entry: "Overview", parts: parts, live: "fleet")
     }

@@ -81,7 +81,7 @@ enum ProviderPages {
                             row.int("jobs"),
                             href: PageAddress.to("/jobs", [("state", "retrying"), ("kind", row.text("kind"))]))
                     },
-                ], empty: "No job waits for another attempt."), RoomPages.lanes(found.list("lanes")),
+                ], empty: "No job waits for another attempt."), LanePart.lanes(found.list("lanes")),
             .heading("What each worker sees"),
             .table(
                 found.list("workers"),
