@@ -37,14 +37,14 @@ struct NoticeStore: Sendable {
         _ results: [Result], holder: Int64, on connection: Connection
     ) async throws(PostgresError) {
         try await connection.execute(
-            "select millrace.notice_record($1, $2)", [.int8(holder), .json(JSON.text(of: results))])
+            "select millrace.notice_record($1, $2)", [.int8(holder), .json(json(of: results))])
     }
 
     static func handOver(
         _ mails: [Letter], holder: Int64, on connection: Connection
     ) async throws(PostgresError) -> Int {
         try await connection.query(
-            "select millrace.notice_mail($1, $2)", [.int8(holder), .json(JSON.text(of: mails))]
+            "select millrace.notice_mail($1, $2)", [.int8(holder), .json(json(of: mails))]
         ) { row throws(PostgresError) in Int(try row.int(0)) }.first ?? 0
     }
 
@@ -94,9 +94,9 @@ struct NoticeStore: Sendable {
     }
 }
 
-enum JSON {
+extension NoticeStore {
     /// For our own structs, which can always be encoded.
-    static func text(of value: some Encodable) -> [UInt8] {
+    static func json(of value: some Encodable) -> [UInt8] {
         guard let data = try? JSONEncoder().encode(value) else { preconditionFailure("a value of ours is no JSON") }
         return Array(data)
     }

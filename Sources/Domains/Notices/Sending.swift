@@ -72,7 +72,7 @@ package struct Facts: Sendable, Equatable {
 
     package init(_ texts: [String: String] = [:]) {
         self.texts = texts
-        json = JSON.text(of: texts)
+        json = NoticeStore.json(of: texts)
     }
 
     package init(json: [UInt8]) {
