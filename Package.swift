@@ -277,7 +277,7 @@ let package = Package(
             name: "AI",
             dependencies: [
                 "CommandKit", "Faults", "Jobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
-                "Supervision", "Telemetry", "Templates", "Transfers", "Workers",
+                "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Workers",
             ], path: "Sources/Domains/AI", swiftSettings: strict),
 
         .target(

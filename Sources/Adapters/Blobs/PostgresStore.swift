@@ -1,5 +1,6 @@
 import Digests
 package import Postgres
+import Threads
 
 /// Blobs in the database, in pieces. A blob of one piece is put by one statement. A larger put stages its pieces under its own number, each
 /// in its own transaction, and its last statement gives that number to the blob: the content is never copied, and never visible in part.
@@ -52,11 +53,11 @@ package struct PostgresStore: BlobStore {
             // The sweep removes what cannot be removed now. A cancelled task must not skip this.
             guard let upload else { throw error }
             let pool = pool
-            await Task {
+            await uncancelled {
                 try? await pool.withConnection { connection throws(PostgresError) in
                     _ = try await connection.execute("select millrace.blob_drop($1)", [.int8(upload)])
                 }
-            }.value
+            }
             throw error
         }
     }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 package import Postgres
+import Threads
 
 /// An upload link while one put has it to itself. It is taken before a byte is stored, and given back when nothing came of the put.
 package struct UploadLinkReservation: Sendable {
@@ -53,13 +54,13 @@ package struct UploadLinkReservation: Sendable {
 
     /// Not for a cancelled task to skip. When the database is away, the hold runs out.
     package func release() async {
-        await Task {
+        await uncancelled {
             try? await pool.withConnection { connection throws(PostgresError) in
                 _ = try await connection.query(
                     "select millrace.upload_release($1::text::uuid, $2::text::uuid)", [.text(upload), .text(hold)]
                 ) { _ throws(PostgresError) in true }
             }
-        }.value
+        }
     }
 
     fileprivate func renew() async throws {

@@ -96,8 +96,8 @@ package final class Listener: Sendable {
             if await stopping.wait(for: .milliseconds(500)) { break }
             sweep()
         }
-        // Awaited in a task of its own: a cancelled caller must not cut short what others wait for.
-        await Task { await self.close() }.value
+        // A cancelled caller must not cut short what others wait for.
+        await uncancelled { await self.close() }
     }
 
     private func sweep() {

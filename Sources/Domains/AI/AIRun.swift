@@ -4,6 +4,7 @@ import Jobs
 import Postgres
 import Supervision
 import Synchronization
+import Threads
 
 /// One run of a question: its calls, each paid for before it is made.
 struct AIRun: Sendable {
@@ -99,13 +100,13 @@ struct AIRun: Sendable {
     ) async throws -> (call: String?, waits: Bool) {
         let token = context.token
         // A time limit that comes meanwhile must not leave a call behind that nobody knows.
-        return try await Task { [question, service] in
+        return try await uncancelled { [question, service] in
             try await service.pool.withConnection { connection in
                 try await AIStore.open(
                     question.id, token: token, provider: provider.name, model: request.model, bytes: bytes,
                     maxTokens: request.maxTokens, on: connection)
             }
-        }.value
+        }
     }
 
     private func judge(
@@ -173,9 +174,9 @@ struct AIRun: Sendable {
         }
         let closing = ending
         // What it did cost is recorded also when the run is cancelled.
-        try await Task { [service] in
+        try await uncancelled { [service] in
             try await service.pool.withConnection { try await AIStore.close(call, closing, on: $0) }
-        }.value
+        }
     }
 
     func fail(_ status: String, _ reason: String, _ sentence: String) async throws {

@@ -69,13 +69,13 @@ actor NoticeLane {
         // All calls have come back. Results that the writer could not record are recorded here, by a task that is never cancelled.
         writing.cancel()
         await writing.value
-        await Task {
+        await uncancelled {
             // The cancellation of another statement on this connection may have hit the first try.
             for _ in 0..<20 {
                 do { return try await self.flush() } catch {}
                 try? await Task.sleep(for: .milliseconds(50))  // never cancelled
             }
-        }.value
+        }
         await connection?.close()
     }
 
@@ -102,9 +102,9 @@ actor NoticeLane {
     private func bring(_ sending: Sending) async {
         let began = ContinuousClock.now
         // It outlives the worker's cancellation: half a call would leave its result unknown.
-        let (provider, delivery) = await Task { [dispatch, options] in
+        let (provider, delivery) = await uncancelled { [dispatch, options] in
             await dispatch.bring(sending, deadline: options.deadline)
-        }.value
+        }
         put([NoticeStore.Result(sending, provider: provider, delivery, took: began.duration(to: .now))])
         await tally.count(delivery, isAlarm: sending.isAlarm)
         leave()
@@ -125,9 +125,9 @@ actor NoticeLane {
                 body: words.textParted(by: "\n\n") + "\n")
         }
         do {
-            let done = try await Task { [holder] in
+            let done = try await uncancelled { [holder] in
                 try await NoticeStore.handOver(letters, holder: holder, on: try await self.open())
-            }.value
+            }
             for _ in 0..<done { await tally.count(.accepted(id: nil), isAlarm: options.isAlarm) }
         } catch {
             let fault = Fault(.transient, "the mail could not be handed over: \(error)")

@@ -204,7 +204,7 @@ package actor WebhookService {
     private nonisolated func heeded(_ webhook: String, _ write: @escaping @Sendable () async throws -> String?)
         async throws
     {
-        let why = try await Task { try await write() }.value  // cancelled or not, it has happened
+        let why = try await uncancelled { try await write() }
         if let why { log.warning("a webhook was switched off", [("webhook.id", webhook), ("reason", why)]) }
     }
 

@@ -58,8 +58,8 @@ package final class JobWorker: Sendable {
         // One that serves rooms may have no jobs to do.
         guard !kindNames.isEmpty || !shared.options.rooms.isEmpty else { throw Failure.noHandlers }
         return try await withTaskCancellationHandler {
-            // A task of its own, for its waits and statements would end at once in a cancelled one, and the jobs have to go back.
-            try await Task { try await live() }.value
+            // In a cancelled task its waits and statements would end at once, and the jobs have to go back.
+            try await uncancelled { try await live() }
         } onCancel: {
             drain()
         }

@@ -22,7 +22,7 @@ package struct ComposedWorker: Sendable {
     /// handlers call providers and check-ins must be served; the listener goes on answering, because others watch the drain.
     package func run() async throws -> JobWorker.Report {
         try await withTaskCancellationHandler {
-            try await Task { try await work() }.value  // not cancelled with the caller's: see above
+            try await uncancelled { try await work() }
         } onCancel: {
             engine.drain()
         }

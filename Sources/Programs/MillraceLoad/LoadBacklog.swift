@@ -1,6 +1,7 @@
 import CommandKit
 import Postgres
 import Queues
+import Threads
 
 extension Command {
     static let loadBacklog = scenario(
@@ -107,7 +108,7 @@ private struct BacklogScenario: Sendable {
 
     /// Also when the command is interrupted.
     private func dropDatabase(_ name: String, _ options: ConnectionOptions) async {
-        let isGone = await Task {
+        let isGone = await uncancelled {
             do {
                 let connection = try await Connection.open(options, name: "load")
                 try await connection.execute(
@@ -117,7 +118,7 @@ private struct BacklogScenario: Sendable {
             } catch {
                 return false
             }
-        }.value
+        }
         if !isGone { invocation.console.note("the database \(name) could not be dropped: drop it by hand") }
     }
 

@@ -2,6 +2,7 @@ import Digests
 package import FoundationEssentials
 package import Postgres
 import Synchronization
+import Threads
 package import Transfers
 
 /// Blobs as objects, `<folder>/ab/cdef…`; parts under way are in `<folder>/tmp/`. A small blob is put in its place at once; a large one is
@@ -101,7 +102,7 @@ package struct S3Store: BlobStore {
     /// The sweep removes what cannot be removed now. A cancelled task must not skip this.
     private func remove(_ parts: Parts) async {
         let bucket = bucket
-        await Task {
+        await uncancelled {
             if !parts.isComplete {
                 _ = try? await bucket.send {
                     bucket.request("DELETE", parts.key, query: [SigV4.Field("uploadId", parts.upload)])
@@ -109,7 +110,7 @@ package struct S3Store: BlobStore {
             } else {
                 _ = try? await bucket.send { bucket.request("DELETE", parts.key) }
             }
-        }.value
+        }
     }
 
     package func read(

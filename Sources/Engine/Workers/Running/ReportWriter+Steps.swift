@@ -2,6 +2,7 @@ import Jobs
 import Postgres
 import Queues
 import Telemetry
+import Threads
 
 extension ReportWriter {
     /// How long a cancelled run still tries to record what its step has done.
@@ -30,21 +31,14 @@ extension ReportWriter {
     func record(
         _ context: Context, _ name: String, _ value: [UInt8], isUndoable: Bool = false
     ) async throws -> [UInt8] {
-        let outcome = await Task { () -> Result<[UInt8], PostgresError> in
-            do throws(PostgresError) {
-                let token = context.token
-                return .success(
-                    try await patiently(context) { connection throws(PostgresError) in
-                        try await Queue.step(
-                            name, value: value, token: token, isUndoable: isUndoable, on: connection)
-                    })
-            } catch {
-                return .failure(error)
+        let token = context.token
+        do throws(PostgresError) {
+            return try await uncancelled { () throws(PostgresError) in
+                try await patiently(context) { connection throws(PostgresError) in
+                    try await Queue.step(name, value: value, token: token, isUndoable: isUndoable, on: connection)
+                }
             }
-        }.value
-        switch outcome {
-        case .success(let value): return value
-        case .failure(let error):
+        } catch {
             let why = Self.explain(error, name: name, bytes: value.count)
             if case .leaseLost = why { lose(context) }
             throw why

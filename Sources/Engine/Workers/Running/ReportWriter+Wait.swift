@@ -4,6 +4,7 @@ import JSON
 import Jobs
 import Postgres
 import Queues
+import Threads
 
 extension ReportWriter {
     /// Ends the run if what it waits for has not come. Asked again after a lost answer, the database says the same.
@@ -26,19 +27,13 @@ extension ReportWriter {
         }
         let asked = options
         let token = context.token
-        let outcome = await Task { () -> Result<[UInt8]?, PostgresError> in
-            do throws(PostgresError) {
-                return .success(
-                    try await patiently(context) { connection throws(PostgresError) in
-                        try await Queue.wait(request, options: asked, token: token, on: connection)
-                    })
-            } catch {
-                return .failure(error)
+        do throws(PostgresError) {
+            return try await uncancelled { () throws(PostgresError) in
+                try await patiently(context) { connection throws(PostgresError) in
+                    try await Queue.wait(request, options: asked, token: token, on: connection)
+                }
             }
-        }.value
-        switch outcome {
-        case .success(let value): return value
-        case .failure(let error):
+        } catch {
             let why = Self.explain(error, name: request.step, bytes: asked.count)
             if case .leaseLost = why { lose(context) }
             throw why

@@ -93,7 +93,7 @@ final class ReportWriter: WorkerPart {
         guard waits else { return }
         signal.fire()
         // A cancelled run's notes count as well: the wait is not the run's.
-        await Task { _ = await written.wait(for: Self.patience) }.value
+        await uncancelled { _ = await written.wait(for: Self.patience) }
     }
 
     /// Writes until it is cancelled, and then what is left; what is not taken then is lost to the job, and stands in the process's log.
@@ -111,7 +111,7 @@ final class ReportWriter: WorkerPart {
                 await signal.wait(for: left)
             }
             last = .now
-            let isTaken = await Task { await write() }.value  // not interrupted: a broken write would be written again
+            let isTaken = await uncancelled { await write() }  // a broken write would be written again
             if Task.isCancelled, !isTaken { return }
         }
     }

@@ -120,7 +120,7 @@ extension GatewayWiring {
         }
         let own = own
         // Said also though the task is over.
-        await Task {
+        await uncancelled {
             _ = try? await own.withConnection { connection throws(PostgresError) in
                 _ = try await connection.query(
                     "select millrace.gateway_leave($1)", [.text(name)], deadline: .seconds(3)
@@ -128,7 +128,7 @@ extension GatewayWiring {
                     _ throws(PostgresError) in
                 }
             }
-        }.value
+        }
     }
 
     /// Why it is not ready; nil: it is.
