@@ -27,6 +27,18 @@ import Testing
         }
     }
 
+    @Test(arguments: ["\n", "\r\n", "\r"])
+    func `a line ends in each of the three ways, and a mark of the byte order is no text`(end: String) throws {
+        let lines = ["\u{FEFF}data: one", "", "data", "data:  two", "", ""]
+        let bytes = Array(lines.joined(separator: end).utf8)
+        var whole = EventStreamReader()
+        #expect(try whole.take(bytes).map(\.data) == ["one", "\n two"])
+        var cut = EventStreamReader()
+        var found: [String] = []
+        for byte in bytes { found += try cut.take([byte]).map(\.data) }
+        #expect(found == ["one", "\n two"])
+    }
+
     @Test func `an event without end is refused`() {
         var reader = EventStreamReader(most: 1000)
         #expect(throws: EventStreamReader.TooLong.self) {

@@ -37,9 +37,18 @@ import Testing
 
     @Test func `a line without an end does not fill the memory`() throws {
         var parser = ServerEventParser()
-        let piece = Data(repeating: 0x61, count: ServerEventParser.longestLine)
+        let piece = Data(repeating: 0x61, count: ServerEventParser.longestEvent)
         #expect(try parser.read(piece) == [])
         #expect(throws: AppError.self) { _ = try parser.read(Data("b".utf8)) }
+    }
+
+    @Test func `an event of endless lines does not fill the memory`() throws {
+        var parser = ServerEventParser()
+        let line = Data("data: \(String(repeating: "a", count: 994))\n".utf8)
+        #expect(throws: AppError.self) { for _ in 0..<1100 { _ = try parser.read(line) } }
+        // What has ended does not count.
+        var other = ServerEventParser()
+        for _ in 0..<1100 { #expect(try other.read(line + Data("\n".utf8)).count == 1) }
     }
 
     @Test func `changes, resets and ends are read as the gateway writes them`() throws {

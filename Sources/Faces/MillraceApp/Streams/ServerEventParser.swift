@@ -9,12 +9,13 @@ struct ServerEvent: Sendable, Hashable {
 
 /// Reads `text/event-stream`, however its bytes are cut.
 struct ServerEventParser: Sendable {
-    /// A line may be longer than any change that the gateway sends, and no longer: a server that never ends a line must not fill the memory.
-    static let longestLine = 1 << 20
+    /// An event may be longer than any change that the gateway sends, and no longer: a server that never ends one must not fill the memory.
+    static let longestEvent = 1 << 20
 
     /// What the server said a client should wait before it connects again.
     private(set) var retry: Duration?
     private var line: [UInt8] = []
+    private var held = 0
     private var isAfterReturn = false
     private var event = ServerEvent()
     private var hasData = false
@@ -29,10 +30,11 @@ struct ServerEventParser: Sendable {
             case 0x0A, 0x0D:
                 if let event = end() { events.append(event) }
             default:
-                guard line.count < Self.longestLine else {
-                    throw AppError(.unknown, "a line of the stream is too long")
+                guard held < Self.longestEvent else {
+                    throw AppError(.unknown, "an event of the stream is too long")
                 }
                 line.append(byte)
+                held += 1
             }
         }
         return events
@@ -46,7 +48,7 @@ struct ServerEventParser: Sendable {
             if line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
         }
         guard !line.isEmpty else {
-            defer { (event, hasData) = (ServerEvent(), false) }
+            defer { (event, hasData, held) = (ServerEvent(), false, 0) }
             return hasData ? event : nil
         }
         let colon = line.firstIndex(of: 0x3A)
