@@ -58,7 +58,7 @@ struct AIRun: Sendable {
             context.progress(stage: "asking \(provider.name)", note: "\(characters) characters")
         }
         var limits = service.options.limits
-        if let seconds = (try? JSONValue.read(question.limits))?["timeout_seconds"]?.integer {
+        if let seconds = question.limits["timeout_seconds"]?.integer {
             limits.total = .seconds(seconds)
         }
         let began = ContinuousClock.now

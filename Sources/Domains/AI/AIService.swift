@@ -135,7 +135,7 @@ package struct AIService: Sendable {
                 name: "ai.\(question.purpose)", locale: "en", version: question.version,
                 subject: question.instructions, html: nil, plain: question.prompt, variables: question.variables))
         let made = try template.render(TemplateValue(json: question.input))
-        let most = (try? JSONValue.read(question.limits))?["max_tokens"]?.integer ?? 1000
+        let most = question.limits["max_tokens"]?.integer ?? 1000
         return AIRequest(
             instructions: made.subject, prompt: made.text, schema: question.schema, model: "", maxTokens: most)
     }

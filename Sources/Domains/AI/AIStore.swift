@@ -1,3 +1,4 @@
+import JSON
 import Postgres
 
 /// The SQL of the service that asks.
@@ -94,7 +95,7 @@ struct AIQuestion: Sendable {
     let variables: [UInt8]
     let schema: String
     let model: String?
-    let limits: [UInt8]
+    let limits: JSONValue
     let input: [UInt8]
 
     /// Its id, purpose, version, instructions, prompt, variables, schema, model, limits and input, from this column on.
@@ -107,7 +108,12 @@ struct AIQuestion: Sendable {
         variables = try row.json(first + 5)
         schema = String(decoding: try row.json(first + 6), as: UTF8.self)
         model = row.optionalString(first + 7)
-        limits = try row.json(first + 8)
+        let said = try row.json(first + 8)
+        do throws(JSONProblem) {
+            limits = try JSONValue.read(said)
+        } catch {
+            throw .undecodable(column: first + 8, expected: "JSON")
+        }
         input = try row.json(first + 9)
     }
 }
