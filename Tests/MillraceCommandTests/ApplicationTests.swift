@@ -18,10 +18,10 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
 
     @Test func `version is text for people and an object for machines`() async throws {
         let text = await millrace("version")
-        #expect(text.code == .done && text.output.hasPrefix("millrace 0.1.0\nSwift ") && text.errors.isEmpty)
+        #expect(text.code == .done && text.output.hasPrefix("millrace 0.2.0\nSwift ") && text.errors.isEmpty)
         let json = try JSONValue.read(await millrace("--version", "--json").output)
         #expect(json["version"]?.integer == 1)
-        #expect(json["millrace"]?.text == "0.1.0")
+        #expect(json["millrace"]?.text == "0.2.0")
     }
 
     @Test func `an empty line shows the help as an error`() async {

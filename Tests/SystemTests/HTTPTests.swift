@@ -131,7 +131,7 @@ func freePort() throws -> Int {
             }
             let line = worker.output.split(separator: "\n").first { $0.contains("no mail service is configured") }
             #expect(try #require(line).lowercased().contains("warn"), "\(worker.output)")
-            #expect(try await connection.value("select version from millrace.workers") == "0.1.0+abc123")
+            #expect(try await connection.value("select version from millrace.workers") == "0.2.0+abc123")
             #expect(try await connection.value("select rooms ->> 'mail' from millrace.session") == "files")
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)

@@ -9,7 +9,8 @@ import Threads
 /// task is cancelled. `run()` starts them in two groups. Those of the first end with the drain; those of the second outlive it, for what
 /// has ended must still be recorded.
 package final class JobWorker: Sendable {
-    package static let version = "0.1.0"
+    /// Of Millrace: every program and every session shows this one.
+    package static let version = "0.2.0"
 
     let shared: WorkerShared
     private let running: Running

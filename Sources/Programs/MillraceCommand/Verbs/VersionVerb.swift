@@ -1,9 +1,8 @@
 import Glibc
+import Workers
 
 /// The version of the build, its toolchain, and the machine it runs on.
 enum Version {
-    static let current = "0.1.0"
-
     // The compiler tells its version to conditions only.
     #if compiler(>=6.4)
         static let swift = "6.4 or later"
@@ -31,10 +30,10 @@ extension Command {
     ) { invocation in
         let console = invocation.console
         console.show([
-            "millrace": .string(Version.current), "swift": .string(Version.swift),
+            "millrace": .string(JobWorker.version), "swift": .string(Version.swift),
             "platform": .string(Version.platform),
         ]) {
-            console.print("millrace \(Version.current)")
+            console.print("millrace \(JobWorker.version)")
             console.print("Swift \(Version.swift), \(Version.platform)")
         }
         return .done
