@@ -9,7 +9,7 @@ import Testing
 
     private static func pages() throws -> [String] {
         try Snippet.pages() + [
-            "CONTRIBUTING.md", "Sources/ARCHITECTURE.md", "deploy/CHANGELOG.md", "sql/locks.md", "sql/storage.md",
+            "CONTRIBUTING.md", "Sources/ARCHITECTURE.md", "CHANGELOG.md", "sql/locks.md", "sql/storage.md",
             ".github/SECURITY.md",
         ]
     }
