@@ -3,10 +3,11 @@ import Testing
 
 /// What Sources/ARCHITECTURE.md says is there: a walk through the code that leads nowhere is worse than none.
 @Suite struct ArchitectureTests {
-    /// `file: name`, as a hop of a walk gives it; the file by its last components.
+    /// `file: name`, as a hop of a walk gives it; the file by its last components. Behind an arrow it is named in the file of the hop before.
     private struct Hop: CustomStringConvertible {
         let file: String
         let name: String
+        var isCalled = false
         var description: String { "\(file): \(name)" }
     }
 
@@ -47,9 +48,17 @@ import Testing
     }
 
     private static func hops(in text: some StringProtocol) -> [Hop] {
-        String(text).matches(of: /`([A-Za-z0-9_+\/]+\.(?:swift|sql)): ([A-Za-z0-9_.]+)`/).map {
-            Hop(file: String($0.1), name: String($0.2))
+        String(text).matches(of: /(→ )?`([A-Za-z0-9_+\/]+\.(?:swift|sql)): ([A-Za-z0-9_.]+)`/).map {
+            Hop(file: String($0.2), name: String($0.3), isCalled: $0.1 != nil)
         }
+    }
+
+    /// Hops behind an arrow that the file of the hop before does not name.
+    private static func uncalled(_ hops: [Hop], in all: [String]) throws -> [String] {
+        try zip(hops, hops.dropFirst()).filter { before, hop in
+            guard hop.isCalled else { return false }
+            return try !files(named: before.file, in: all).contains { try has(text($0), hop.name) }
+        }.map { "\($0) → \($1)" }
     }
 
     private static func missing(_ hops: [Hop], in all: [String]) throws -> [String] {
@@ -61,11 +70,13 @@ import Testing
     @Test func `each hop of a walk names a file and something in it`() throws {
         let all = try Self.files()
         let walks = try Self.text(Self.page).split(separator: "\n### ").filter { $0.hasPrefix("Walk: ") }
-        #expect(walks.count == 2)
+        #expect(walks.count == 5)
+        #expect(walks.flatMap { Self.hops(in: $0) }.count { $0.isCalled } > 20)
         for walk in walks {
             let hops = Self.hops(in: walk.split(separator: "\n## ")[0])
             #expect((5...15).contains(hops.count), "\(walk.prefix(40)): \(hops.count) hops")
             #expect(try Self.missing(hops, in: all) == [])
+            #expect(try Self.uncalled(hops, in: all) == [])
         }
     }
 
@@ -84,5 +95,10 @@ import Testing
         #expect(try Self.missing([hop], in: all) == [hop.description])
         #expect(try Self.missing([Hop(file: "NoSuchFile.swift", name: "Hop")], in: all).count == 1)
         #expect(try Self.missing([Hop(file: "ArchitectureTests.swift", name: "Hop")], in: all) == [])
+        let before = Hop(file: "StoppedClock.swift", name: "stopClock")
+        let called = [
+            Hop(file: "x.swift", name: "run", isCalled: true), Hop(file: "x.swift", name: "Hop", isCalled: true),
+        ]
+        #expect(try called.map { try Self.uncalled([before, $0], in: all).count } == [0, 1])
     }
 }

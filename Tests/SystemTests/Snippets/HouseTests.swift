@@ -20,7 +20,7 @@ import Testing
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
-        for name in ["check-house", "house_sql.py", "house_doors.py", "house_package.py"] {
+        for name in ["check-house", "house_sql.py", "house_doors.py", "house_package.py", "house_pictures.py"] {
             let file = Self.script.deletingLastPathComponent().appending(path: name)
             try write(try String(contentsOf: file, encoding: .utf8), to: "deploy/\(name)")
         }
@@ -29,6 +29,15 @@ import Testing
             "## Advisory locks\n\n| 1297239619, 0 | a | b |\n| 1297239619, 0–3: K | c | d |\n", to: "sql/locks.md")
         try writeRooms(write)
         for page in ["deploy/guides/doors.md", "deploy/guides/who-may.md", "sql/README.md"] { try write("", to: page) }
+        try write(
+            String(contentsOf: Snippet.root.appending(path: "sql/states.md"), encoding: .utf8), to: "sql/states.md")
+        try write(
+            ["processes", "rooms", "the life of a job"].map { "<!-- made by deploy/pictures: \($0) --><!-- end -->\n" }
+                .joined(), to: "Sources/ARCHITECTURE.md")
+        try write("@Suite struct SameTests {}\n", to: "Tests/JobsTests/Nine.swift")
+        try write("@Suite(.serialized) struct SameTests {}\n", to: "Tests/QueuesTests/Nine.swift")
+        try write(
+            "func end() async {\n    await Task { await leave() }.value\n}\n", to: "Sources/Engine/Jobs/Ten.swift")
         try write("", to: "Sources/System/CZlib/module.modulemap")
         try write("struct Twice {}\n", to: "Sources/Engine/Jobs/One.swift")
         try write("import CZlib\nimport Quests\nstruct Twice {}\n", to: "Sources/Domains/Mail/Two.swift")
@@ -59,6 +68,9 @@ import Testing
             "Three.swift:2 says", "Four.swift has 401 lines", "Five.swift:1 is 82 lines long",
             "the lock 1297239619, 0 has 2 purposes", "Six.swift:2 asks the whole server",
             "Seven.swift:1 waits for a session's queue", "Eight.swift:1 opens a connection",
+            "the suite SameTests stands in Tests/JobsTests/Nine.swift and Tests/QueuesTests/Nine.swift",
+            "Ten.swift:2 awaits a task of its own",
+            "the pictures of Sources/ARCHITECTURE.md are not those of the code",
             "Eight.swift:2 changes a session's search_path", "waking.c:1 changes a session's search_path",
             "clock.sql:2 one_call uses millrace.mail_now: mail stands above base",
             "clock.sql:6 one_text uses millrace.mail: mail stands above base",
