@@ -63,7 +63,7 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         case .database(let error), .busy(let error):
             self.init(Self.classify(error), failure.description, sqlState: error.sqlState)
         case .newerSchema, .olderSchema, .schemaBeforeLines, .unknownRooms, .noSuchRoom, .notInstalled, .roomIsNeeded,
-            .roomHasRows, .roomIsUsed, .oldServer, .foreignSchema, .foreignObjects:
+            .roomHasRows, .roomIsUsed, .nameIsTaken, .needIsMissing, .oldServer, .foreignSchema, .foreignObjects:
             self.init(.schema, failure.description)
         }
     }
