@@ -57,11 +57,17 @@ import Testing
         #expect(report.findings.contains { $0.rule == "a check-in in time raises no alarm" }, "\(report.findings)")
     }
 
-    @Test func `beside a campaign everybody is told, and the campaign goes on`() async throws {
+    @Test func `beside a campaign everybody is told, and the campaign goes on; what is to be kept is kept`()
+        async throws
+    {
         let process = try MillraceProcess(
-            ["load", "checkins", "--campaign", "300", "--watches", "40", "--for", "2s", "--json", "--quiet"],
+            ["load", "checkins", "--campaign", "300", "--watches", "40", "--for", "2s", "--json", "--keep"],
             database: "")
         let code = try await process.ended(within: .seconds(600))
+        let lines = process.output.split(separator: "\n")
+        let kept = try #require(lines.first { $0.hasPrefix("kept: ") }?.dropFirst(6), "\(process.output)")
+        #expect(FileManager.default.fileExists(atPath: "\(kept)/strike-1.log"))
+        try FileManager.default.removeItem(atPath: String(kept))
         #expect(code == 0, "\(process.output)")
         #expect(process.output.contains(#""watches": 40"#) && process.output.contains(#""duplicates": 0"#))
         #expect(process.output.contains(#""campaign_left""#))
