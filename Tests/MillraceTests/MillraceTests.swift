@@ -123,6 +123,10 @@ private struct Refused: JobFailure {
             let redriven = try await millrace.redrive(kind: "greet", error: "Gone")
             #expect(redriven.retried == 2 && redriven.refused == 0 && redriven.withoutArguments == 0)
             #expect(try await bench.enqueued(Greet.self).map(\.job.name).sorted() == ["gone", "gone away"])
+            // It is taken back: they are dead as before.
+            #expect(try await millrace.undo(redriven) == 2)
+            #expect(try await bench.enqueued(Greet.self).isEmpty)
+            #expect(try await millrace.redrive(kind: "greet", error: "gone").retried == 2)
             #expect(try await millrace.redrive(queue: "nowhere").retried == 0)
             await bench.close()
             await millrace.close()

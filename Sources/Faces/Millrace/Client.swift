@@ -120,17 +120,43 @@ public final class Client: Sendable {
         let filter = DeadFilter(
             JobFilter(queue: queue, kind: kind, tag: tag), error: error, since: since.map { .at($0) },
             until: until.map { .at($0) })
-        var redriven = Redriven()
-        var after: Int64?
+        let operation = try await using { connection throws(PostgresError) in
+            try await Queue.startRedrive(filter, on: connection)
+        }
+        let row = try await finish(operation)
+        let dropped = try await using { connection throws(PostgresError) in
+            row.refused > 0 ? try await Queue.withoutArguments(of: operation, on: connection) : 0
+        }
+        return Redriven(
+            retried: row.done, refused: row.refused - dropped, withoutArguments: dropped, operation: operation)
+    }
+
+    /// Takes a redrive back, while it is not ten minutes old: its jobs are dead again, but for those that have run. Returns how many.
+    @discardableResult
+    public func undo(_ redriven: Redriven) async throws(QueueError) -> Int {
+        _ = try await using { connection throws(PostgresError) in
+            try await Queue.change(redriven.operation, .undo, on: connection)
+        }
+        return try await finish(redriven.operation).undone
+    }
+
+    /// Takes an operation's steps until it, or its undo, has ended; workers may take some too.
+    private func finish(_ operation: Int64) async throws(QueueError) -> OperationRow {
         while true {
-            let place = after
-            let results = try await using { connection throws(PostgresError) in
-                let ids = try await Queue.deadIDs(filter, after: place, on: connection, deadline: .seconds(60))
-                return try await Queue.perform(.retry, on: ids, connection: connection, deadline: .seconds(60))
+            let (step, row) = try await using { connection throws(PostgresError) in
+                (
+                    try await Queue.stepOperation(operation, on: connection),
+                    try await Queue.operation(operation, on: connection)
+                )
             }
-            guard let last = results.map(\.id).min() else { return redriven }
-            for result in results { redriven.add(result.outcome) }
-            after = last
+            guard let row else { throw QueueError(.notFound, "There is no operation \(operation).") }
+            guard row.isOpen else { return row }
+            guard let wait = step.wait, wait > .zero else { continue }
+            do {
+                try await Task.sleep(for: min(wait, .seconds(1)))
+            } catch {
+                throw QueueError(.cancelled, "The wait was cancelled.")
+            }
         }
     }
 

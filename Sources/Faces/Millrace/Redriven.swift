@@ -1,22 +1,11 @@
-import Queues
-
 /// The result of a redrive of dead jobs.
 public struct Redriven: Sendable, Equatable {
     /// Jobs that wait again.
-    public private(set) var retried = 0
+    public let retried: Int
     /// Jobs that were left dead, for another job holds their unique key.
-    public private(set) var refused = 0
+    public let refused: Int
     /// Jobs that cannot run again, for their arguments are no longer kept.
-    public private(set) var withoutArguments = 0
-
-    init() {}
-
-    mutating func add(_ outcome: DeedResult.Outcome) {
-        switch outcome {
-        case .done: retried += 1
-        case .refused: refused += 1
-        case .dropped: withoutArguments += 1
-        case .nothing, .notFound: break
-        }
-    }
+    public let withoutArguments: Int
+    /// The operation that has done it: `millrace operations undo` and ``Client/undo(_:)`` take it back.
+    public let operation: Int64
 }

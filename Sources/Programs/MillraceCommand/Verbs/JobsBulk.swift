@@ -245,16 +245,8 @@ struct Bulk {
         let run = OperationRun(invocation)
         let row = try await run.whole(
             isFresh ? "retry_fresh" : "retry", state: places[0], pace: rate, on: connection)
-        var tally = Tally(done: row.done, moved: row.nothing)
-        var after: Int64?
-        repeat {
-            let refused = try await Queue.items(
-                of: row.id, which: "refused", after: after, limit: Queue.page, on: connection)
-            let dropped = refused.count { $0.reason?.hasSuffix("it cannot run again") ?? false }
-            tally.dropped += dropped
-            tally.refused += refused.count - dropped
-            after = refused.count == Queue.page ? refused.last?.job : nil
-        } while after != nil
+        let dropped = row.refused > 0 ? try await Queue.withoutArguments(of: row.id, on: connection) : 0
+        let tally = Tally(done: row.done, moved: row.nothing, refused: row.refused - dropped, dropped: dropped)
         return tell(tally, operation: row.id)
     }
 
