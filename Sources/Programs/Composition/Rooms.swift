@@ -15,8 +15,8 @@ package enum Rooms {
     /// In the order in which help lists their commands.
     package static let all: [Room] = [
         .blobs, .events, .people, .quotas, .feed,
-        .webhooks, .mail(files: { $0.templateFiles }), .templates, .quests, .chat, .lessons, .documents, .media,
-        .checkIns,
+        .webhooks, .mail(files: { $0.templateFiles }), .templates, .quests, .chat, .lessons, .documents,
+        .media(rendering: { $0.serves("mail") ? nil : $0.rendering(files: $0.templateFiles) }), .checkIns,
         .notices(sender: { $0.text(.emailFromName) }), .subscriptions, .ai,
         .gateway, .console,
     ]
