@@ -21,9 +21,12 @@ def closed(text, start):
 
 def targets(manifest):
     """Name of each target to its dependencies, its folder and its words."""
-    found = {}
+    found, end = {}, 0
     for match in TARGET.finditer(manifest):
+        if match.start() < end:  # a dependency of the target before, under a condition
+            continue
         words = closed(manifest, manifest.index("(", match.start()))
+        end = match.start() + len(words)
         at = words.find("dependencies: [")
         named = re.findall(r'"(\w+)"', closed(words, words.index("[", at))) if at >= 0 else []
         path = re.search(r'path: "([^"]+)"', words)

@@ -146,7 +146,7 @@ private final class Heard: LogHandler {
                 if room == "console" {
                     let (data, answer) = try await URLSession.shared.data(from: page)
                     #expect((answer as? HTTPURLResponse)?.statusCode == 200)
-                    #expect(String(decoding: data, as: UTF8.self).contains("greet"))
+                    #expect(String(decoding: data, as: UTF8.self).contains("data-live=\"verdict\">OK</p>"))
                 }
             }
             #expect(try await connection.int("select count(*) from millrace.hook_troubles()") == 0)

@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test func `a template becomes files, whose blobs the result names`() async throws {
-        try await Self.withWorker([.mail, .documents]) { connection in
+        try await Self.withWorker([.mail, .documents, .media]) { connection in
             let job = try await connection.int(
                 """
                 select millrace.template_render('welcome', '{"app_name": "Shop", "user_name": "Ada"}', 'de', options => '{"to": "blob"}', actor => 'ada')
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test func `a template becomes a PDF of its text under its subject, in any script`() async throws {
-        try await Self.withWorker([.mail, .documents]) { connection in
+        try await Self.withWorker([.mail, .documents, .media]) { connection in
             try await connection.run(
                 """
                 select millrace.template_publish('bill', 'Rechnung {{number}}: Grüße', '<p>only in HTML</p>',
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test func `what cannot be rendered into a file is dead after one run, and its media say why`() async throws {
-        try await Self.withWorker([.mail, .documents]) { connection in
+        try await Self.withWorker([.mail, .documents, .media]) { connection in
             // Its template is gone by the time that it is rendered.
             try await connection.run(
                 """

@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Postgres
 import Queues
+import Schema
 import Synchronization
 
 extension Command {
@@ -13,7 +14,8 @@ extension Command {
         discussion: """
             Starts a Postgres of its own with the schema of an older millrace and two of its workers, and enqueues from then on. \
             Then this program migrates while they work, and two of its own workers join them; in turn one of the four is killed \
-            with -9 and started again. At the end every job whose enqueue was answered must have ended once. Exit 1 if not. \
+            with -9 and started again. At the end every job whose enqueue was answered must have ended once. An older program whose \
+            rooms had no lines of their own puts rows into each room; the migration must leave them as they are. Exit 1 if not. \
             Jobs with a limit come only after the migration: an older program may not know limits.
             """,
         flags: [
@@ -49,6 +51,7 @@ private final class UpgradeTally: Sendable {
         var names: [Int64: String] = [:]
         var migrated: Double?
         var newHaveEnded = false
+        var rooms = RoomRows.Comparison()
     }
 
     private let state = Mutex(State())
@@ -103,12 +106,17 @@ private struct UpgradeScenario: Sendable {
         try migrateOld(environment, log: directory + "/migrate.log")
         let office = try await Connection.open(options, name: "upgrade")
         let before = try await Queue.schemaState(on: office).version
+        let tally = UpgradeTally()
+        let hasEachRoom = before < Schema.core.migrations.first?.number ?? 0  // there was one line, with every room
+        if hasEachRoom {
+            let refused = try await RoomRows.fill(on: office)
+            tally.withLock { $0.rooms.findings = refused }
+        }
         for name in ["old-1", "old-2"] {
             kept.keep(
                 name, program: old, arguments: ["worker", "--practice", "--name", name, "--slots", "20"],
                 environment: environment)
         }
-        let tally = UpgradeTally()
         let seconds = invocation.parsed.integer("seconds") ?? 30
         let start = ContinuousClock.now
         let end = start + .seconds(seconds)
@@ -119,7 +127,12 @@ private struct UpgradeScenario: Sendable {
             group.addTask {
                 try await Task.sleep(until: start + .seconds(seconds) / 3, clock: .continuous)
                 let connection = try await Connection.open(options, name: "upgrade")
+                if hasEachRoom { try await RoomRows.keep(on: connection) }
                 _ = try await Migrator.ofAllRooms().migrate(on: connection)
+                if hasEachRoom {
+                    let rooms = try await RoomRows.compare(on: connection)
+                    tally.withLock { $0.rooms.add(rooms) }
+                }
                 try await connection.execute(#"select millrace.limit_set('key', 'upgrade.*', '{"concurrency": 2}')"#)
                 let now = try await Self.now(on: connection)
                 tally.withLock { $0.migrated = now }
@@ -262,7 +275,7 @@ private struct UpgradeScenario: Sendable {
             ("by new workers", ended("new", afterwards: true)),
         ]
         let rescued = runs.count { $0.outcome == 7 }
-        var findings = problems
+        var findings = problems + told.rooms.findings
         if !lost.isEmpty {
             findings.append("\(Humane.count(lost.count, "job")) did not succeed, the first is \(lost.min() ?? 0)")
         }
@@ -274,12 +287,17 @@ private struct UpgradeScenario: Sendable {
             "ended": .object(shares.map { .init(key: $0.0, value: .init($0.1)) }),
             "refused": .object(
                 told.refused.sorted { $0.key < $1.key }.map { .init(key: $0.key, value: .init($0.value)) }),
+            "room_tables": .init(told.rooms.tables), "room_rows": .init(told.rooms.rows),
             "findings": .array(findings.map { .string($0) }),
         ]) {
             let console = invocation.console
             console.print("schema \(before) → \(after), \(Humane.count(told.ids.count)) jobs committed")
             for (what, count) in shares { console.print("ended \(what): \(Humane.count(count))") }
             console.print("runs lost with a killed worker: \(Humane.count(rescued))")
+            if told.rooms.tables > 0 {
+                let (rows, tables) = (Humane.count(told.rooms.rows), Humane.count(told.rooms.tables))
+                console.print("rooms: \(rows) rows in \(tables) tables compared")
+            }
             for (what, count) in told.refused.sorted(by: { $0.key < $1.key }) {
                 console.print("refused to the app, \(Humane.count(count, "time")): \(what)")
             }
