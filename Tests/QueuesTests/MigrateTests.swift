@@ -105,7 +105,8 @@ import Testing
         let paths = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/sql").filter { $0.hasSuffix(".sql") }
         let files = Dictionary(grouping: paths) { String($0.split(separator: "/").last?.dropLast(4) ?? "") }
         let scripts =
-            Self.all.flatMap { $0.migrations + $0.functions } + RoomSchemas.adoption.scripts + [Schema.testClock, Schema.grants]
+            Self.all.flatMap { $0.migrations + $0.functions } + RoomSchemas.adoption.scripts
+            + [Schema.testClock, Schema.grants]
         #expect(files.keys.sorted() == scripts.map(\.name).sorted())
         for script in scripts {
             let paths = files[script.name] ?? []

@@ -7,6 +7,7 @@ extension Migrator {
         roles: [(role: String, name: String)] = [], testClock: Bool = false
     ) -> Migrator {
         Migrator(
-            rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: RoomSchemas.names, roles: roles, testClock: testClock)
+            rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: RoomSchemas.names, roles: roles,
+            testClock: testClock)
     }
 }

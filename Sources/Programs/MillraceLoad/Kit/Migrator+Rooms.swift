@@ -5,6 +5,7 @@ extension Migrator {
     /// A schema with every room.
     static func ofAllRooms(roles: [(role: String, name: String)] = [], testClock: Bool = false) -> Migrator {
         Migrator(
-            rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: RoomSchemas.names, roles: roles, testClock: testClock)
+            rooms: RoomSchemas.all, adoption: RoomSchemas.adoption, adding: RoomSchemas.names, roles: roles,
+            testClock: testClock)
     }
 }
