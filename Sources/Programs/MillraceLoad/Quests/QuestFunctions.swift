@@ -53,7 +53,6 @@ struct QuestFunctions {
     func measure(on connection: Connection) async throws(PostgresError) -> [(name: String, median: Double)] {
         var found: [(name: String, median: Double)] = []
         for (name, sql) in Self.statements {
-            _ = try await connection.int("select millrace.feed_number()", deadline: .seconds(60))
             var times: [Double] = []
             for n in 0..<calls {
                 let family = "load-\(1 + (n &* 104_729) % (families - 1))"
