@@ -1,5 +1,5 @@
 import Postgres
-import Schema
+package import Schema
 
 /// Takes a room's tables, views and triggers away. Its functions go with the next refresh, which does not make them again, and its hooks with them.
 enum RoomRemoval {
@@ -99,12 +99,12 @@ enum RoomRemoval {
 }
 
 /// What a room's scripts make, by name.
-enum SchemaNames {
+package enum SchemaNames {
     static func all(of room: RoomSchema) -> [String] {
         tables(of: room) + sequences(of: room) + types(of: room) + views(of: room) + functions(of: room)
     }
 
-    static func tables(of room: RoomSchema) -> [String] {
+    package static func tables(of room: RoomSchema) -> [String] {
         names(
             room.migrations,
             /^create (?:unlogged )?table (?:if not exists )?millrace\.([a-z0-9_]+)/.anchorsMatchLineEndings())

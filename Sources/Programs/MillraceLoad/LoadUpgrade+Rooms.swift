@@ -1,6 +1,6 @@
 import Postgres
+import Queues
 import RoomSchemas
-import Schema
 
 /// What the rooms of an older schema keep, before a migration and after it.
 struct RoomRows {
@@ -18,12 +18,8 @@ struct RoomRows {
     }
 
     /// The tables that the rooms have now; the core's change all the time, and are judged by what became of each job.
-    private static let tables = RoomSchemas.all.flatMap(\.migrations).flatMap { script in
-        script.text.split(separator: "\n").compactMap { line -> String? in
-            guard line.hasPrefix("create table millrace.") else { return nil }
-            return String(line.dropFirst("create table millrace.".count).prefix { $0.isLetter || $0 == "_" })
-        }
-    }.filter { $0 != "watchman" }  // workers write there each second that they watch
+    private static let tables = RoomSchemas.all.flatMap(SchemaNames.tables(of:))
+        .filter { $0 != "watchman" }  // workers write there each second that they watch
 
     /// Puts something into each room by the functions of the older program, and ends the jobs that came of it, so that its rows stay as they are.
     static func fill(on connection: Connection) async throws -> [String] {

@@ -98,6 +98,4 @@ enum StrikeFault: String, CaseIterable, Sendable {
     case stop
     /// Postgres crashes.
     case crash
-
-    var hitsPostgres: Bool { self == .stop || self == .crash }
 }

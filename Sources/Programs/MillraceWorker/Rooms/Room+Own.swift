@@ -25,7 +25,7 @@ extension Room {
     ///   - pages: Its pages of the console.
     ///   - checks: What `doctor` looks at.
     ///   - jobs: Registers its handlers and schedules.
-    ///   - service: Work that is no job. It runs beside the jobs, and ends when it is cancelled, which is when the last job has ended.
+    ///   - service: Runs beside the jobs until it is cancelled. The worker cancels it when the last job has ended.
     public init(
         _ schema: RoomSchema, nouns: [String: String] = [:], verbs: [RoomVerb] = [], pages: [RoomPage] = [],
         checks: [RoomCheck] = [],
