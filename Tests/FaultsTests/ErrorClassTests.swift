@@ -50,7 +50,8 @@ import Testing
             "| \(kind.rawValue) | \(kind.severity.rawValue) | \(kind.retry.rawValue) | \(kind.authenticationError) | "
                 + "\(kind.appError) | \(kind.sentence) |"
         }
-        #expect(guide.split(separator: "\n").filter { $0.hasPrefix("|") }.dropFirst(2).map(String.init) == rows)
+        let printed: [String] = guide.components(separatedBy: "\n").filter { $0.hasPrefix("|") }
+        #expect(Array(printed.dropFirst(2)) == rows)
     }
 
     /// A message goes to a second provider only if the first certainly refused it.

@@ -11,9 +11,9 @@ import Testing
         try await withDatabase(.movableClock) { database in
             let connection = try await database.connect()
             let pin = try await Pin(database.options)
-            let score = try await StallScenario.score(on: connection, seed: 42, each: 2)
+            let score = try await StallScenario.score(on: connection, seed: 1, each: 4)
             #expect(score.complaints == [])
-            #expect(score.all == 2 * StallCause.allCases.count && score.right == score.all)
+            #expect(score.all == 4 * StallCause.allCases.count && score.right == score.all)
             // Nothing of it is kept.
             #expect(try await connection.int("select count(*) from millrace.job") == 0)
             try await pin.release()
@@ -35,6 +35,13 @@ import Testing
         #expect(try verdict(right.replacing(#""seen", "#, with: "")) == .wrong("the chain has 1 steps: full"))
         #expect(try verdict("{}") == .silent)
         #expect(StallVerdict(stall, answer: nil) == .silent)
+        let ended =
+            #"{"reason": "ended_workers", "sentence": "2 workers ended", "command": "c", "chain": ["seen", "silent"]}"#
+        stall = Stall(cause: .workerFrozen, companions: [], question: .job(1))
+        #expect(try verdict(ended) == .wrong("ended_workers: 2 workers ended"))
+        stall.companions = [.suspect]
+        #expect(try verdict(ended) == .right)
+        #expect(try verdict(ended.replacing("ended_workers", with: "worker_frozen")) != .right)
         stall = Stall(cause: .time, companions: [], question: .job(1))
         #expect(
             try verdict(#"{"reason": "time", "sentence": "later", "command": null, "chain": ["seen", "wait"]}"#)

@@ -22,8 +22,10 @@ package enum Remainder {
             let bottom = min(height, max(top, Int(((word.box.bottom + 1) * down).rounded(.up))))
             guard left < right, top < bottom else { continue }
             // As light as the surroundings of the word: an edge would look like a line.
-            let rim =
-                (left..<right).flatMap { [pixels[top * width + $0], pixels[(bottom - 1) * width + $0]] }.sorted()
+            let (above, below) = (top * width, (bottom - 1) * width)
+            var rim = Array(pixels[above + left..<above + right])
+            rim += pixels[below + left..<below + right]
+            rim.sort()
             let ground = rim[rim.count / 2]
             for row in top..<bottom {
                 for column in left..<right { pixels[row * width + column] = ground }
@@ -49,7 +51,9 @@ package enum Remainder {
     }
 
     private static func ink(_ pixels: [UInt8], _ paper: Int) -> Int {
-        pixels.reduce(0) { $0 + (Int($1) < paper - 60 || Int($1) > paper + 90 ? 1 : 0) }
+        var count = 0
+        for pixel in pixels where Int(pixel) < paper - 60 || Int(pixel) > paper + 90 { count += 1 }
+        return count
     }
 }
 

@@ -10,7 +10,7 @@ struct BitmapDecoder {
         header = try BitmapHeader(bytes)
         data = bytes.slice(header.data..<bytes.count).map(Array.init) ?? []
         let colors = header.palette
-        palette = stride(from: 0, to: colors.count - 2, by: 3).map { at in
+        palette = stride(from: 0, to: colors.count - 2, by: 3).map { (at: Int) -> Canvas.Color in
             Canvas.Color(Int(colors[at + 2]), Int(colors[at + 1]), Int(colors[at]))
         }
     }

@@ -11,7 +11,7 @@ struct GIFDecoder {
     }
 
     func canvas(keepsColor: Bool) throws(DocumentRefusal) -> Canvas {
-        let colors = stride(from: 0, to: header.palette.count - 2, by: 3).map { at in
+        let colors = stride(from: 0, to: header.palette.count - 2, by: 3).map { (at: Int) -> Canvas.Color in
             Canvas.Color(Int(header.palette[at]), Int(header.palette[at + 1]), Int(header.palette[at + 2]))
         }
         var canvas = Canvas(header.width, header.height, keepsColor: keepsColor)

@@ -11,7 +11,8 @@ extension Command {
             for each of 31 causes, mixed with other causes that would hold the same thing up besides, and with what has nothing to do \
             with it. Asks millrace.why or millrace.why_queue, and compares the reason, who is named, and whether there is a command. Of \
             several causes the one that must be gone first is the answer: a paused queue before workers, workers before limits, limits \
-            before busy slots, and these before a suspect's isolation and a pinned snapshot. Everything is rolled back after the question. \
+            before busy slots, and these before a suspect's isolation and a pinned snapshot. Of a job at which workers ended, that is said \
+            first where no worker would start it. Everything is rolled back after the question. \
             With --jobs, others wait beside them.
             """,
         flags: [

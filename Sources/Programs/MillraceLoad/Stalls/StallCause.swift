@@ -127,6 +127,14 @@ struct Stall: Sendable {
     var question: Question
     /// What the answer must name: who holds it, what it waits for.
     var mentions: [String] = []
+    /// The words of `why` that are right. Of a job at which workers ended that is said first, where no other worker would start it.
+    var reasons: Set<String> {
+        guard companions.contains(.suspect), case .job = question else { return cause.reasons }
+        switch cause {
+        case .noWorker, .kindUnserved, .queueUnserved, .workerFrozen: return ["ended_workers"]
+        default: return cause.reasons
+        }
+    }
     /// Nothing remedies the wait for a time.
     var needsCommand: Bool { cause != .time }
 }

@@ -16,7 +16,7 @@ enum StallVerdict: Equatable, Sendable {
         }
         let chain = (answer["chain"]?.items ?? []).compactMap(\.text)
         let said = ([sentence] + chain).joined(separator: "\n")
-        if !stall.cause.reasons.contains(reason) {
+        if !stall.reasons.contains(reason) {
             self = .wrong("\(reason): \(sentence)")
         } else if chain.count < 2 || chain.contains("") {
             self = .wrong("the chain has \(chain.count) steps: \(sentence)")
