@@ -371,8 +371,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "CLinux", "Clusters", "Faults", "Postgres", "Queues", "RoomSchemas", "Supervision", "Telemetry",
-                "Threads",
+                "CLinux", "Clusters", "Faults", "Postgres", "Queues", "RoomSchemas", "Schema", "Supervision",
+                "Telemetry", "Threads",
             ],
             path: "Tests/TestSupport",
             swiftSettings: strict),

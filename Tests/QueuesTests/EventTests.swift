@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite struct EventTests {
+@Suite(.enabled(if: Template.hasRooms)) struct EventTests {
     private static let id = "'0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e'"
 
     private func feed(_ connection: Connection, since: Int = 0) async throws -> [String] {

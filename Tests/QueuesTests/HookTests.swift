@@ -23,7 +23,7 @@ import Testing
             """)
     }
 
-    @Test func `a hook that fails is named and stops no other`() async throws {
+    @Test(.enabled(if: Template.hasRooms)) func `a hook that fails is named and stops no other`() async throws {
         try await withConnection { connection in
             try await connection.run(
                 """
@@ -47,7 +47,9 @@ import Testing
         }
     }
 
-    @Test func `a hook that waits for a lock in vain is named from the fifth time on`() async throws {
+    @Test(.enabled(if: Template.hasRooms)) func `a hook that waits for a lock in vain is named from the fifth time on`()
+        async throws
+    {
         try await withConnection { connection in
             try await Self.replace("chat_expire", failing: "55P03", on: connection)
             for _ in 1...4 { try await connection.run("select millrace.maintain()") }
@@ -57,7 +59,9 @@ import Testing
         }
     }
 
-    @Test func `where lanes of a room cannot be counted, those of the others are`() async throws {
+    @Test(.enabled(if: Template.hasRooms)) func `where lanes of a room cannot be counted, those of the others are`()
+        async throws
+    {
         try await withConnection { connection in
             let lanes = "select distinct room from millrace.room_lanes() order by 1"
             #expect(try await connection.column(lanes) == ["check-ins", "notices", "webhooks"])
@@ -74,7 +78,8 @@ import Testing
         }
     }
 
-    @Test func `a person is erased wholly or not at all, and the hook that failed is named`() async throws {
+    @Test(.enabled(if: Template.hasRooms))
+    func `a person is erased wholly or not at all, and the hook that failed is named`() async throws {
         try await withConnection { connection in
             try await connection.run(
                 "insert into millrace.profile (person, display_name, changed_at) values ('ada', 'Ada', now())")
@@ -118,7 +123,8 @@ import Testing
         }
     }
 
-    @Test func `a migration forgets hooks whose functions are gone, and keeps every other`() async throws {
+    @Test(.enabled(if: Template.hasRooms))
+    func `a migration forgets hooks whose functions are gone, and keeps every other`() async throws {
         try await withConnection { connection in
             let all = "select event || room || function || name || position from millrace.hook order by 1"
             let before = try await connection.column(all)
@@ -134,7 +140,9 @@ import Testing
         }
     }
 
-    @Test func `each room says how it stands, and one that fails hides no other`() async throws {
+    @Test(.enabled(if: Template.hasRooms)) func `each room says how it stands, and one that fails hides no other`()
+        async throws
+    {
         try await withConnection { connection in
             let rooms = "select room from millrace.room_states() order by room collate \"C\""
             let all = try await connection.column(rooms)
@@ -160,7 +168,8 @@ import Testing
         }
     }
 
-    @Test func `jobs of a room are known by the kinds that it names, and keep what they name`() async throws {
+    @Test(.enabled(if: Template.hasRooms))
+    func `jobs of a room are known by the kinds that it names, and keep what they name`() async throws {
         try await withConnection { connection in
             try await connection.run(
                 """

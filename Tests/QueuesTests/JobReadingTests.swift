@@ -22,7 +22,7 @@ import Testing
     @Test func `a job and a page of jobs are read in a few rows, beside 200,000 that have ended`() async throws {
         try await withCluster { cluster in
             let connection = try await Connection.open(ConnectionOptions(location: cluster.url()))
-            _ = try await Migrator.ofAllRooms().migrate(on: connection)
+            _ = try await Migrator.asTested().migrate(on: connection)
             try await connection.run(
                 """
                 select millrace.enqueue_bulk('test', array(select '{}' from generate_series(1, 200000)), 'default');
@@ -32,9 +32,9 @@ import Testing
                 """)
             let job = try await connection.int("select max(id) - 5 from millrace.job")
             for call in [
-                "job(\(job))", "job_shown(\(job))", "jobs_shown(array[\(job)])", "own_jobs(page => 50)",
-                "job_list('succeeded', page => 50)", "why(\(job))",
-            ] {
+                "job(\(job))", "job_shown(\(job))", "own_jobs(page => 50)", "job_list('succeeded', page => 50)",
+                "why(\(job))",
+            ] + (Template.hasRooms ? ["jobs_shown(array[\(job)])"] : []) {
                 try await connection.run("begin")
                 _ = try await connection.value("select count(*) from millrace.\(call)")
                 let rows = try await connection.int(

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A caller that may not see a thing does not block it either: the statement that locks also checks the right.
-@Suite struct LockRightsTests {
+@Suite(.enabled(if: Template.hasRooms)) struct LockRightsTests {
     @Test func `what a caller may not see it does not lock`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
             try await owner.run(

@@ -7,7 +7,7 @@ import Testing
 @testable import Queues
 
 /// What quests keep of a family and of a person, in tables of their own.
-@Suite struct QuestTablesTests {
+@Suite(.enabled(if: Template.hasRooms)) struct QuestTablesTests {
     @Test func `clocks and streaks of a family and of people move into tables of quests, row by row`() async throws {
         try await withDatabase(.empty) { database in
             let owner = try await database.connect()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What a client role may do with mail and templates.
-@Suite struct RoleMailTests {
+@Suite(.enabled(if: Template.hasRooms)) struct RoleMailTests {
     @Test func `a client has templates rendered where it may, and learns nothing of them elsewhere`() async throws {
         try await RoleTests.withRoles { database, owner, roles in
             let client = try await database.connect(as: roles.client)

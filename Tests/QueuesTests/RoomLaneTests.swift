@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Notices, webhooks and check-ins are no jobs and stand in no queue: `millrace.room_lanes` counts what waits there.
-@Suite struct RoomLaneTests {
+@Suite(.enabled(if: Template.hasRooms)) struct RoomLaneTests {
     /// Room, lane, waiting, later, running, ended, failed, workers.
     private static func lanes(on connection: Connection, cap: Int? = nil) async throws -> [String] {
         try await connection.column(

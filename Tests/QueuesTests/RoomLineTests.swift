@@ -174,6 +174,24 @@ import Testing
         }
     }
 
+    @Test func `a database from before lines can give up all its rooms, and is then like a new core`() async throws {
+        var left: Set<String> = []
+        try await Self.withEmpty { old in
+            try await Self.makeOld(old)
+            _ = try await Migrator(rooms: RoomSchemas.all, adoption: RoomSchemas.adoption).migrate(on: old)
+            var migrator = Migrator(rooms: RoomSchemas.all, removing: RoomSchemas.names)
+            migrator.removesRows = true
+            #expect(try await migrator.migrate(on: old).rooms == [])
+            let id = try await old.enqueue()
+            #expect(try await old.state(id) == "ready")
+            left = try await SchemaPrint.read(on: old)
+        }
+        try await Self.withEmpty { new in
+            _ = try await Migrator(rooms: RoomSchemas.all).migrate(on: new)
+            #expect(SchemaPrint.differences(left, try await SchemaPrint.read(on: new)) == [])
+        }
+    }
+
     @Test func `a program without the rooms of a database from before lines leaves it as it is`() async throws {
         try await Self.withEmpty { old in
             try await Self.makeOld(old)

@@ -140,7 +140,9 @@ import Testing
         }
     }
 
-    @Test func `a room where something waits and that no worker serves is told`() async throws {
+    @Test(.enabled(if: Template.hasRooms)) func `a room where something waits and that no worker serves is told`()
+        async throws
+    {
         try await withConnection { connection in
             #expect(try await connection.records("select * from millrace.rooms()") == [])
             try await connection.run("select millrace.mail_send(array['a@b.example'], 's', 't')")

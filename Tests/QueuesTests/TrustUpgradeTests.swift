@@ -6,7 +6,7 @@ import Testing
 @testable import Queues
 
 /// A database of before logins were trusted: people keep working, and each login whose claims go on to count, or no longer do, is named.
-@Suite struct TrustUpgradeTests {
+@Suite(.enabled(if: Template.hasRooms)) struct TrustUpgradeTests {
     /// The schema at version 74, as far as the migration looks: its tables, the grants of its roles, and rows of people and tenants.
     private static func old(_ connection: Connection, _ names: Names) async throws {
         try await connection.run(

@@ -13,7 +13,7 @@ import Workers
     func `workers survive a database that is away for 40 seconds, and finish what ran`(how: Cluster.Stop) async throws {
         try await withCluster(settings: ["fsync": "on"]) { cluster in
             var connection = try await Connection.open(ConnectionOptions(location: cluster.url()))
-            _ = try await Migrator.ofAllRooms().migrate(on: connection)
+            _ = try await Migrator.asTested().migrate(on: connection)
             let workers = [
                 try await MillraceProcess.worker("one", database: cluster.url(), slots: 150),
                 try await MillraceProcess.worker("two", database: cluster.url(), slots: 150),
@@ -60,7 +60,7 @@ import Workers
         try await withCluster { cluster in
             let options = ConnectionOptions(location: cluster.url())
             var connection = try await Connection.open(options)
-            _ = try await Migrator.ofAllRooms().migrate(on: connection)
+            _ = try await Migrator.asTested().migrate(on: connection)
             let seen = Seen()
             let gate = Gate()
             var workerOptions = JobWorker.Options(database: options, name: "one")

@@ -27,6 +27,7 @@ package struct TestDatabase: Sendable {
 
 /// What a test's database is a copy of.
 package enum Template: Sendable {
+    /// Migrated, with the rooms of this run: see `hasRooms`.
     case migrated
     /// With a clock that `millrace.test_clock_advance` moves.
     case movableClock
@@ -37,13 +38,13 @@ package enum Template: Sendable {
     /// Made by `adding`.
     case own(Task<String, any Error>)
 
-    private static let plain = Task { try await make("template_plain", Migrator.ofAllRooms()) }
+    private static let plain = Task { try await make("template_plain", Migrator.asTested()) }
     private static let overloaded = Task {
-        try await make("template_planted", Migrator.ofAllRooms()) { connection in
+        try await make("template_planted", Migrator.asTested()) { connection in
             try await PlantedOverloads.plant(on: connection)
         }
     }
-    private static let clock = Task { try await make("template_clock", Migrator.ofAllRooms(testClock: true)) }
+    private static let clock = Task { try await make("template_clock", Migrator.asTested(testClock: true)) }
 
     func name() async throws -> String {
         switch self {
