@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import Postgres
 import Queues
+import RoomSchemas
 import Schema
 import Synchronization
 
@@ -16,6 +17,7 @@ extension Command {
             Then this program migrates while they work, and two of its own workers join them; in turn one of the four is killed \
             with -9 and started again. At the end every job whose enqueue was answered must have ended once. An older program whose \
             rooms had no lines of their own puts rows into each room; the migration must leave them as they are. Exit 1 if not. \
+            No room is added: a later program's database has the core alone, or what --rooms says. \
             Jobs with a limit come only after the migration: an older program may not know limits.
             """,
         flags: [
@@ -26,6 +28,9 @@ extension Command {
             .toggle(
                 "keep", environment: .none, help: "Keep the private Postgres and the workers' logs, and say where."),
             .single("rate", "N", .integer(1...2000), environment: .none, fallback: "300", help: "Jobs a second."),
+            .single(
+                "rooms", "LIST", environment: .none,
+                help: "The rooms that the older program installs: names with commas, or all."),
         ],
         examples: [Example("millrace load upgrade --old ./millrace-of-last-week", "half a minute")]
     ) { invocation in
@@ -128,7 +133,7 @@ private struct UpgradeScenario: Sendable {
                 try await Task.sleep(until: start + .seconds(seconds) / 3, clock: .continuous)
                 let connection = try await Connection.open(options, name: "upgrade")
                 if hasEachRoom { try await RoomRows.keep(on: connection) }
-                _ = try await Migrator.ofAllRooms().migrate(on: connection)
+                _ = try await Migrator(rooms: RoomSchemas.all, adoption: RoomSchemas.adoption).migrate(on: connection)
                 if hasEachRoom {
                     let rooms = try await RoomRows.compare(on: connection)
                     tally.withLock { $0.rooms.add(rooms) }
@@ -158,9 +163,11 @@ private struct UpgradeScenario: Sendable {
     }
 
     private func migrateOld(_ environment: [String: String], log path: String) throws {
+        let rooms = invocation.parsed.string("rooms").map { ["--rooms", $0] } ?? []
         let log = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         defer { close(log) }
-        guard let pid = OwnProgram.spawn(["migrate"], environment: environment, output: log, instead: old) else {
+        guard let pid = OwnProgram.spawn(["migrate"] + rooms, environment: environment, output: log, instead: old)
+        else {
             throw Failure("\(old) could not be started")
         }
         var status: Int32 = 0
