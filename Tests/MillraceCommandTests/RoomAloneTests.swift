@@ -144,13 +144,31 @@ private final class Heard: LogHandler {
                 try await eventually("the work of \(room) is done") { try await connection.bool(work.done) }
                 try await Self.look(at: database)
                 if room == "console" {
-                    let (data, answer) = try await URLSession.shared.data(from: page)
-                    #expect((answer as? HTTPURLResponse)?.statusCode == 200)
-                    #expect(String(decoding: data, as: UTF8.self).contains("data-live=\"verdict\">OK</p>"))
+                    try await Self.walk(page)
                 }
             }
             #expect(try await connection.int("select count(*) from millrace.hook_troubles()") == 0)
             await connection.close()
+        }
+    }
+
+    /// Every page that the console's navigation leads to. One is about a room that this database has not.
+    private static func walk(_ console: URL) async throws {
+        func read(_ address: URL) async throws -> (status: Int?, text: String) {
+            let (data, answer) = try await URLSession.shared.data(from: address)
+            return ((answer as? HTTPURLResponse)?.statusCode, String(decoding: data, as: UTF8.self))
+        }
+        let first = try await read(console)
+        #expect(first.status == 200 && first.text.contains("data-live=\"verdict\">OK</p>"))
+        let paths = Set(first.text.matches(of: /href="(\/console\/[a-z]+)"/).map { String($0.1) })
+        #expect(paths.count >= 20, "\(paths)")
+        for path in paths.sorted() {
+            let page = try await read(try #require(URL(string: path, relativeTo: console)))
+            if path == "/console/webhooks" {
+                #expect(page.status == 503 && page.text.contains("millrace rooms add webhooks"), "\(page)")
+            } else {
+                #expect(page.status == 200, "\(path): \(page)")
+            }
         }
     }
 

@@ -183,7 +183,7 @@ package struct ConsoleService: Sendable {
             let token = options.access.formToken(of: visitor)
             do {
                 let context = context(request, visitor)
-                var content = try await page.make(context)
+                var content = try await page.page(context)
                 if let address = content.goesTo { return Self.redirect(to: address) }
                 if let said = request.query("said").flatMap({ ActionWords.said[$0] }) {
                     content.parts.insert(.paragraph(said, tone: "good"), at: 0)

@@ -60,7 +60,20 @@ struct PageContext: Sendable {
 /// A page by its path below /console.
 struct ConsolePageRoute: Sendable {
     let path: String
+    /// The room that it reads, if a database that has the console may lack it.
+    var room: String?
     let make: @Sendable (PageContext) async throws -> ConsolePage
+
+    func page(_ context: PageContext) async throws -> ConsolePage {
+        do {
+            return try await make(context)
+        } catch let error as PostgresError where ["42P01", "42883"].contains(error.sqlState ?? "") {
+            guard let room else { throw error }
+            throw ErrorAnswer(
+                .unavailable, "the room \(room) is not installed in this database",
+                hint: "run: millrace rooms add \(room)")
+        }
+    }
 }
 
 /// Something that is no page: a picture, an event stream, an export.

@@ -1,4 +1,3 @@
-import Listeners
 package import PageKit
 import Postgres
 import Templates
@@ -13,7 +12,7 @@ package struct AddedPage: Sendable {
         self.page = page
     }
 
-    var route: ConsolePageRoute { ConsolePageRoute(path: page.path, make: make) }
+    var route: ConsolePageRoute { ConsolePageRoute(path: page.path, room: room, make: make) }
 
     private func make(_ context: PageContext) async throws -> ConsolePage {
         var parts: [ConsolePart] = []
@@ -28,12 +27,6 @@ package struct AddedPage: Sendable {
     private func rows(of section: RoomPage.Section, _ context: PageContext) async throws -> [TemplateValue] {
         let statement =
             "select coalesce(pg_catalog.jsonb_agg(pg_catalog.to_jsonb(r)), '[]') from (\(section.statement)) r"
-        do {
-            return try await context.json(.shipped(Array(statement.utf8))).elements
-        } catch let error as PostgresError where ["42P01", "42883"].contains(error.sqlState ?? "") {
-            throw ErrorAnswer(
-                .unavailable, "the room \(room) is not installed in this database",
-                hint: "run: millrace rooms add \(room)")
-        }
+        return try await context.json(.shipped(Array(statement.utf8))).elements
     }
 }

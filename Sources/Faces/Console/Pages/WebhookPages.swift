@@ -4,8 +4,8 @@ import Templates
 
 enum WebhookPages {
     static let routes = [
-        ConsolePageRoute(path: "/webhooks", make: webhooks),
-        ConsolePageRoute(path: "/webhooks/{id}", make: webhook),
+        ConsolePageRoute(path: "/webhooks", room: "webhooks", make: webhooks),
+        ConsolePageRoute(path: "/webhooks/{id}", room: "webhooks", make: webhook),
     ]
 
     private static func webhooks(_ context: PageContext) async throws -> ConsolePage {
