@@ -10,7 +10,9 @@ enum DocumentCheck {
         let programs = DocumentPrograms.Stage.allCases.map { workshop.program($0).path }
         let missing = workshop.missing
         if programs.allSatisfy({ access($0, X_OK) != 0 }) {
-            return .ok("none are read on this machine: no programs in \(workshop.children)")
+            return .ok(
+                "none are read on this machine, and no media is made: the rooms documents and media need the programs that are not in \(workshop.children)"
+            )
         }
         if missing.isEmpty, workshop.lacksCharacterTables {
             return .warning(
