@@ -44,6 +44,10 @@ import Testing
         try write("struct Quest {}\n", to: "Sources/Domains/Quests/Quest.swift")
         try write("import Mail\n// It begins a\u{6e}ew.\n", to: "Sources/Engine/Queues/Three.swift")
         try write(String(repeating: "// line\n", count: 401), to: "Sources/Engine/Queues/Four.swift")
+        for number in 1...4 {
+            try write(
+                String(repeating: "// line\n", count: 400), to: "Sources/Programs/Composition/Long\(number).swift")
+        }
         try write(
             "func long() {\n" + String(repeating: "    print(1)\n", count: 80) + "}\n",
             to: "Sources/Engine/Queues/Five.swift")
@@ -92,6 +96,7 @@ import Testing
             "the product Millrace needs CCurl: Millrace > Workers > Transfers > CCurl",
             "the product Millrace needs Mail of Sources/Domains/Mail: Millrace > Mail",
             "the product Millrace embeds what stands in sql: Millrace > Mail > RoomSchemas",
+            "now 1600 · bar 1500 · is missed", "now 0 · bar 14000 · is met",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")
         // What is allowed, and what a comment or a sentence says.
