@@ -16,7 +16,7 @@ import Testing
         let alerts = try Observability.alerts()
         #expect(alerts.count > 30)
         let known =
-            Alarm.allCases.map(\.rawValue) + Subject.allCases.map(\.rawValue)
+            Alarm.all(with: Rooms.all).map(\.name) + Subject.allCases.map(\.rawValue)
             + Rooms.all.flatMap(\.checks).map(\.subject) + alerts
         let headings = try Self.headings()
         #expect(Set(headings) == Set(known))

@@ -69,12 +69,34 @@ private let attic = Room(
             let dirty = try await database.rows("select count(*) as n from millrace.attic_box b where b.dusted = 0")
             return dirty.first?["n"] == "0" ? .ok("all is clean") : .warning("dust", advice: "sweep")
         }
-    ]
+    ],
+    status: RoomStatus("attic") { database in
+        let rows = try await database.rows(
+            "select count(*) as boxes, count(*) filter (where b.dusted = 0) as dirty from millrace.attic_box b")
+        let (boxes, dirty) = (Int(rows.first?["boxes"] ?? "") ?? 0, Int(rows.first?["dirty"] ?? "") ?? 0)
+        let dust = Alarm("the attic is dirty", look: "millrace attic boxes")
+        return RoomState(
+            "\(boxes) boxes", figures: ["boxes": boxes, "dirty": dirty],
+            findings: dirty == 0 ? [] : [Finding(dust, .degraded, "\(dirty) boxes are dirty")])
+    }
 ) { worker, database in
     worker.handle(Dust.self, queue: "attic") { job, _ in
         try await database.rows("select millrace.attic_dust($1::int)", "\(job.box)")
         return .done
     }
+}
+
+private struct Air: Job {
+    static let kind = "cellar.air"
+    static let encrypted = true
+    var by: String
+}
+
+private let cellar = Room(
+    RoomSchema(name: "cellar", purpose: "wine", kinds: ["cellar.air"], migrations: [:], functions: [:])
+) { worker, _ in
+    worker.handle(Air.self) { job, _ in job.by == "left door" ? .done : .discard("by \(job.by)") }
+    try worker.schedule("cellar.air", "@daily", Air(by: "left door"))
 }
 
 /// A room that another package brings: no list of this program names it.
@@ -122,6 +144,10 @@ private let attic = Room(
                 try await connection.value("select millrace.person_erase('ada', actor => 'ada') ->> 'attic'") == "1")
             #expect(try await connection.column("select id::text from millrace.attic_box order by id") == ["3", "5"])
             #expect(await say("doctor", "--jsonl").output.contains("sweep"))
+            let status = await say("status")
+            #expect(status.output.contains("\nattic\n  2 boxes\n"), "\(status)")
+            #expect(status.output.contains("1 boxes are dirty") && status.output.contains("run: millrace attic boxes"))
+            #expect(await say("status", "--jsonl").output.contains(#""added_rooms":{"attic":{"boxes":2,"dirty":1}}"#))
 
             #expect(await say("rooms", "remove", "attic").code == .conflict)
             #expect(await say("rooms", "remove", "attic", "--with-data").code == .done)
@@ -131,6 +157,7 @@ private let attic = Room(
                     union all select function from millrace.hook where room = 'attic' union all select name from millrace.door where room = 'attic') x
                 """
             #expect(try await connection.int(left) == 0)
+            #expect(await say("status", "--jsonl").output.contains(#""added_rooms":{}"#))
             await connection.close()
         }
     }
@@ -149,6 +176,24 @@ private let attic = Room(
         options.readsEnvironment = false
         options.rooms = [other]
         #expect(throws: QueueError.self) { try CompleteWorker(options) }
+    }
+
+    @Test func `a plain worker has the schedules of such rooms, whose arguments are encrypted once`() async throws {
+        try await withDatabase(.movableClock) { database in
+            let location = Database.url(database.url)
+            let keys = EncryptionKeys.list("k1:" + Data(repeating: 7, count: 32).base64EncodedString())
+            let worker = try Worker(rooms: [cellar], database: location, keys: keys, log: .silent)
+            let bench = try TestBench(worker: worker, database: location)
+            #expect(try await bench.drain().finished == 0)
+            let connection = try await database.connect()
+            let stored = try await connection.value("select args::text from millrace.schedules where name = 'cellar.air'")
+            #expect(stored?.contains("left door") == false, "\(stored ?? "")")
+            try await bench.advance(by: .days(1))
+            #expect(try await bench.drain().finished == 1)
+            #expect(try await connection.column("select outcome from millrace.history") == ["1"])
+            await bench.close()
+            await connection.close()
+        }
     }
 
     @Test func `a plain worker has the jobs of such rooms, and none of this program's`() throws {

@@ -10,7 +10,7 @@ extension Room {
             .checkinsList, .checkinsShow, .checkinsArm, .checkinsDisarm, .checkinsPause, .checkinsCheckIn,
             .checkinsInterval, .checkinsContacts, .checkinsAlarm, .checkinsAlarms, .checkinsAcknowledge,
             .checkinsResolve, .checkinsHistory, .checkinsDrill, .checkinsBlock,
-        ]
+        ], status: .checkIns
     ) { context in
         try await context.applyCheckInRules()
         let wiring = try context.checkIns()

@@ -19,7 +19,7 @@ extension Room {
             RoomCheck("sandbox", needsSchema: false) { (invocation, _) async throws(PostgresError) in
                 await DocumentCheck.judgeSandbox(invocation.workshop)
             },
-        ]
+        ], status: .documents
     ) { context in
         guard let wiring = context.documents() else { return RoomParts() }
         return RoomParts(

@@ -14,7 +14,7 @@ extension Room {
             verbs: [
                 .mailSend, .mailList, .mailShow, .mailAudit, .mailPreview, .mailCancel, .mailResolve, .mailSuppress,
                 .mailReconcile, .mailErase, .mailDoctor,
-            ]
+            ], status: .mail
         ) { context in
             let settings = context.settings
             let wiring = try MailWiring(

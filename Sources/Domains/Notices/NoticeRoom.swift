@@ -11,7 +11,8 @@ extension Room {
                 "notices": "Look at what people are told, tell them something, and call it off",
                 "devices": "Look at the devices that get pushes, and forget one",
             ],
-            verbs: [.noticesList, .noticesShow, .noticesSend, .noticesCancel, .devicesList, .devicesRemove]
+            verbs: [.noticesList, .noticesShow, .noticesSend, .noticesCancel, .devicesList, .devicesRemove],
+            status: .notices
         ) { context in
             guard context.settings.isOn(.noticesOn) else { return RoomParts() }
             let service = try context.notices(sender: sender(context.settings))

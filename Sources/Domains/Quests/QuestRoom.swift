@@ -13,7 +13,7 @@ extension Room {
             .familiesList, .familiesShow, .familiesCreate, .familiesZone, .familiesJoin, .familiesInvite,
             .familiesInvitations, .familiesLeave,
             .questsToday, .questsRollover, .questsHistory, .questsVerify,
-        ]
+        ], status: .quests
     ) { context in
         guard context.settings.runsQuests else { return RoomParts() }
         try await context.applyQuestRules()

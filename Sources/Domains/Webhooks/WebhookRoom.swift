@@ -16,7 +16,7 @@ extension Room {
                 try await WebhookAdmin.state(on: connection, deadline: .seconds(10)).judged(
                     keys: invocation.settings.keys, knowsOrigin: invocation.settings.knowsWebhookOrigin)
             }
-        ]
+        ], status: .webhooks
     ) { context in
         guard context.settings.sendsWebhooks else { return RoomParts() }
         let service = context.webhooks()

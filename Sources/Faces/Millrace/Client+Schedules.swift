@@ -136,6 +136,7 @@ extension Schedule {
         var sealed = self
         do {
             sealed.args = try keys.seal(args, kind: kind)
+            sealed.encrypted = false  // nobody encrypts them again
         } catch {
             throw QueueError(error)
         }

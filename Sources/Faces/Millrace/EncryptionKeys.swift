@@ -1,4 +1,4 @@
-import Encryption
+package import Encryption
 
 /// The keys for the arguments of encrypted kinds: the first encrypts, and each decrypts what it has encrypted.
 public struct EncryptionKeys: Sendable {
@@ -21,7 +21,7 @@ public struct EncryptionKeys: Sendable {
         EncryptionKeys(source: .list(list))
     }
 
-    func ring() throws(QueueError) -> Keyring {
+    package func ring() throws(QueueError) -> Keyring {
         let text: String?
         switch source {
         case .environment: text = try Database.variable("MILLRACE_ENCRYPTION_KEY")

@@ -146,6 +146,11 @@ public final class Worker: Sendable {
         state.withLock { $0.handlers += handlers }
     }
 
+    /// Schedules that a room has made.
+    package func schedule(_ schedules: [Schedule]) {
+        state.withLock { $0.schedules += schedules }
+    }
+
     /// Wraps every run; what is added first is outermost.
     public func use(_ middleware: @escaping Middleware) {
         state.withLock { $0.middleware.append(middleware) }

@@ -18,6 +18,8 @@ public struct Room: Sendable {
     package let pages: [RoomPage]
     /// What `doctor` asks.
     package let checks: [RoomCheck]
+    /// What it says in `status`.
+    package let status: RoomStatus?
     /// What it brings to any worker that has a database; nil: it brings only `parts`.
     package let jobs: (@Sendable (RoomDatabase, Keyring) throws -> RoomJobs)?
     /// What it brings to one worker besides; nothing where the settings switch it off.
@@ -26,6 +28,7 @@ public struct Room: Sendable {
     package init(
         _ schema: RoomSchema, settings: [Setting] = [], judge: SettingsTable.Judge? = nil,
         nouns: [String: String] = [:], verbs: [Command] = [], pages: [RoomPage] = [], checks: [RoomCheck] = [],
+        status: RoomStatus? = nil,
         parts: @escaping @Sendable (RoomContext) async throws -> RoomParts = { _ in RoomParts() },
         jobs: (@Sendable (RoomDatabase, Keyring) throws -> RoomJobs)? = nil
     ) {
@@ -36,6 +39,7 @@ public struct Room: Sendable {
         self.verbs = verbs
         self.pages = pages
         self.checks = checks
+        self.status = status
         self.jobs = jobs
         self.parts = parts
     }

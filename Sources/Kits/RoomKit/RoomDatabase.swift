@@ -13,8 +13,8 @@ public struct RoomDatabase: Sendable {
         }
     }
 
-    package init(_ connection: Connection) {
-        read = { sql, values in try await Self.rows(sql, values, on: connection) }
+    package init(_ connection: Connection, deadline: Duration? = nil) {
+        read = { sql, values in try await Self.rows(sql, values, on: connection, deadline: deadline) }
     }
 
     /// Runs a statement in a transaction of its own, and returns what it answers: `select …`, or `insert … returning …`. Write every name with
@@ -29,9 +29,9 @@ public struct RoomDatabase: Sendable {
     }
 
     private static func rows(
-        _ sql: SQL, _ values: [Parameter], on connection: Connection
+        _ sql: SQL, _ values: [Parameter], on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> [DatabaseRow] {
-        try await connection.query(sql, values) { row throws(PostgresError) in
+        try await connection.query(sql, values, deadline: deadline) { row throws(PostgresError) in
             let text = try row.string(0)
             guard let value = try? JSONValue.read(Array(text.utf8)) else {
                 throw .undecodable(column: 0, expected: "a row as JSON")

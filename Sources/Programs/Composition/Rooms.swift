@@ -64,7 +64,7 @@ extension Room {
     static let people = Room(RoomSchemas.people)
     static let quotas = Room(RoomSchemas.quotas)
     static let feed = Room(RoomSchemas.feed)
-    static let gateway = Room(RoomSchemas.gateway)
+    static let gateway = Room(RoomSchemas.gateway, status: .gateways)
     static let console = Room(RoomSchemas.console)
 }
 

@@ -34,8 +34,9 @@ extension Composer {
         }
         do {
             change(&options)
-            return try ConsoleService(options, pool: pool, log: log) { connection in
-                let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(2))
+            return try ConsoleService(options, pool: pool, log: log) { [known] connection in
+                let report = try await StatusReport.read(
+                    of: known, on: connection, cap: 50, patience: .seconds(2))
                 let findings = report.findings
                 let worst = findings.map(\.severity).max() ?? .ok
                 return ConsoleService.Verdict(

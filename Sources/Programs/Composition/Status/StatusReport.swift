@@ -1,14 +1,7 @@
-package import CheckIns
-package import Documents
-package import Gateway
 package import JSON
-package import Mail
-package import Notices
 package import Postgres
-package import Quests
 package import Queues
 package import Supervision
-package import Webhooks
 
 /// The result of a section of the status, or why there is none.
 package enum Section<Value: Sendable>: Sendable {
@@ -35,8 +28,6 @@ package struct StatusReport: Sendable {
     /// Those that need attention and those that come next; the list may be long.
     package var schedules: Section<[ScheduleRow]>
     package var providers: Section<[ProviderRow]>
-    /// nil: the schema knows no mail.
-    package var mail: Section<MailAdmin.State?>
     package var orphans: Section<[Orphan]>
     package var deadLastHour: Section<Int>
     package var deadLastDay: Section<Int>
@@ -47,12 +38,8 @@ package struct StatusReport: Sendable {
     package var pins: Section<[PinRow]>
     package var sizes: Section<[SizeRow]>
     package var partitions: Section<Partitions>
-    package var quests: Section<QuestAdmin.State> = .known(.init())
-    package var documents: Section<DocumentAdmin.State?> = .known(nil)
-    package var checkIns: Section<CheckInAdmin.State> = .known(.init())
-    package var notices: Section<NoticeAdmin.State> = .known(.init())
-    package var webhooks: Section<WebhookAdmin.State> = .known(.init())
-    package var gateways: Section<[GatewayAdmin.Row]> = .known([])
+    /// What the rooms say of themselves.
+    package var parts: [RoomPart] = []
     /// How many more workers can open.
     package var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
     /// Kinds that go wrong.
@@ -100,11 +87,11 @@ package struct StatusReport: Sendable {
     }
 
     /// - Parameter patience: the deadline of each section.
-    package static func read(on connection: Connection, cap: Int?, patience: Duration) async throws -> StatusReport {
+    package static func read(
+        of rooms: [Room] = Rooms.all, on connection: Connection, cap: Int?, patience: Duration
+    ) async throws -> StatusReport {
         let bounds = Self.bounds(cap)
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
-        // nil: who asks may not know; each room is asked as if it were there.
-        let installed = try? await Queue.installedRooms(on: connection)
         var report = StatusReport(
             schema: schema,
             queues: try await queues(on: connection, cap: cap, patience: patience),
@@ -119,9 +106,6 @@ package struct StatusReport: Sendable {
             },
             providers: await section { () throws(PostgresError) in
                 try await Providers.list(on: connection, deadline: patience)
-            },
-            mail: await section(of: "mail", installed, absent: nil) { () throws(PostgresError) in
-                try await MailAdmin.state(on: connection, deadline: patience)
             },
             orphans: await section { () throws(PostgresError) in
                 try await Queue.orphans(span: bounds.orphans, on: connection, deadline: patience).map {
@@ -157,7 +141,8 @@ package struct StatusReport: Sendable {
             },
             cap: cap)
         await report.estimate(on: connection, patience: patience)
-        await report.readRooms(installed, on: connection, patience: patience)
+        await report.readTroubles(on: connection, patience: patience)
+        await report.readParts(of: rooms, on: connection, patience: patience)
         await report.readWhys(on: connection, patience: patience)
         await report.readLatestDead(on: connection, patience: patience)
         if report.workers.value?.contains(where: \.isSilent) == true {
@@ -217,28 +202,10 @@ package struct StatusReport: Sendable {
         latestDead = DeadJob(job: job, sentence: sentence, command: why["command"]?.text)
     }
 
-    /// What stands beside the queues: the rooms, and what goes wrong.
-    private mutating func readRooms(_ installed: [String: Int]?, on connection: Connection, patience: Duration) async {
+    /// What stands beside the queues, and what goes wrong.
+    private mutating func readTroubles(on connection: Connection, patience: Duration) async {
         let cap = cap
         let bounds = Self.bounds(cap)
-        quests = await Self.section(of: "quests", installed, absent: .init()) { () throws(PostgresError) in
-            try await QuestAdmin.state(on: connection, deadline: patience)
-        }
-        documents = await Self.section(of: "documents", installed, absent: nil) { () throws(PostgresError) in
-            try await DocumentAdmin.state(on: connection, deadline: patience)
-        }
-        checkIns = await Self.section(of: "checkins", installed, absent: .init()) { () throws(PostgresError) in
-            try await CheckInAdmin.state(on: connection, deadline: patience)
-        }
-        notices = await Self.section(of: "notices", installed, absent: .init()) { () throws(PostgresError) in
-            try await NoticeAdmin.state(on: connection, deadline: patience)
-        }
-        webhooks = await Self.section(of: "webhooks", installed, absent: .init()) { () throws(PostgresError) in
-            try await WebhookAdmin.state(on: connection, deadline: patience)
-        }
-        gateways = await Self.section(of: "gateway", installed, absent: []) { () throws(PostgresError) in
-            try await GatewayAdmin.list(on: connection, deadline: patience)
-        }
         connections = await Self.section { () throws(PostgresError) in
             try await Queue.connectionsLeft(on: connection, deadline: patience)
         }
@@ -277,15 +244,7 @@ package struct StatusReport: Sendable {
         }
     }
 
-    /// Of a room that is not installed there is nothing to say.
-    private static func section<Value: Sendable>(
-        of room: String, _ installed: [String: Int]?, absent: Value, _ read: () async throws(PostgresError) -> Value
-    ) async -> Section<Value> {
-        if let installed, installed[room] == nil { return .known(absent) }
-        return await section(read)
-    }
-
-    private static func section<Value: Sendable>(
+    static func section<Value: Sendable>(
         _ read: () async throws(PostgresError) -> Value
     ) async -> Section<Value> {
         do throws(PostgresError) {

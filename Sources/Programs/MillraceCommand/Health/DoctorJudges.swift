@@ -181,7 +181,7 @@ extension Doctor {
 
     static func judge(_ state: CheckInAdmin.State, links: Links?, deadman: Bool) -> Check.Result {
         if let worst = state.findings.first {
-            return .problem(worst.sentence, advice: "see \(worst.alarm.rawValue) in deploy/guides/operating.md")
+            return .problem(worst.sentence, advice: "see \(worst.alarm.name) in deploy/guides/operating.md")
         }
         guard state.watches > 0 || state.open > 0 else { return .ok("nobody is watched over") }
         guard links?.isUsable == true else {

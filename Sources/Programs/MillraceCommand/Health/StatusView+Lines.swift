@@ -1,12 +1,5 @@
-import CheckIns
-import Documents
-import Gateway
-import Mail
-import Notices
-import Quests
 import Queues
 import Supervision
-import Webhooks
 
 /// The screen of `millrace status`: the verdict, and a section for each part of the fleet.
 extension StatusView {
@@ -21,12 +14,7 @@ extension StatusView {
         limits(on: &page)
         schedules(on: &page)
         providers(on: &page)
-        mail(on: &page)
-        documents(on: &page)
-        checkIns(on: &page)
-        webhooks(on: &page)
-        notices(on: &page)
-        gateways(on: &page)
+        rooms(on: &page)
         page.title("storage")
         storage.forEach { page.text($0) }
         schema(on: &page)
@@ -110,98 +98,18 @@ extension StatusView {
         }
     }
 
-    private func mail(on page: inout StatusPage) {
-        switch report.mail {
-        case .known(let mail):
-            if let mail, let current = mail.current {
-                page.title("mail")
-                let doubt = mail.unknown > 0 ? " · \(Humane.count(mail.unknown)) in doubt" : ""
-                let parked = mail.parked > 0 ? " · \(Humane.count(mail.parked)) parked for a decision" : ""
-                page.text(
-                    "by \(current)\(mail.isSwitched ? ", not by \(mail.chosen ?? "?")" : "")\(doubt)\(parked)")
+    private func rooms(on page: inout StatusPage) {
+        for part in report.parts {
+            switch part.state {
+            case .known(let state):
+                // Of a room that is not used there is nothing to read.
+                guard let lines = state?.lines, !lines.isEmpty else { continue }
+                page.title(part.status.title)
+                lines.forEach { page.text($0) }
+            case .unavailable(let reason):
+                page.title(part.status.title)
+                page.missing(reason)
             }
-        case .unavailable(let reason):
-            page.title("mail")
-            page.missing(reason)
-        }
-    }
-
-    private func documents(on page: inout StatusPage) {
-        switch report.documents {
-        case .known(let documents):
-            if let documents, documents.processing + documents.failedToday > 0 {
-                page.title("documents")
-                page.text(
-                    "\(Humane.count(documents.processing)) being read · \(Humane.count(documents.waitingPages, "page")) to go · "
-                        + "\(Humane.count(documents.failedToday)) failed in a day")
-            }
-        case .unavailable(let reason):
-            page.title("documents")
-            page.missing(reason)
-        }
-    }
-
-    private func checkIns(on page: inout StatusPage) {
-        switch report.checkIns {
-        case .known(let state):
-            // Without watches, there is nothing to read.
-            if state.watches > 0 || state.open > 0 || state.beat != nil {
-                page.title("check-ins")
-                let beat =
-                    state.beat.map { "watched over \(Humane.duration(.seconds($0))) ago" } ?? "watched over by nobody"
-                page.text(
-                    "\(Humane.count(state.watches)) watches · \(Humane.count(state.open)) open alarms · \(Humane.count(state.overdue)) overdue · \(beat)"
-                )
-            }
-        case .unavailable(let reason):
-            page.title("check-ins")
-            page.missing(reason)
-        }
-    }
-
-    private func webhooks(on page: inout StatusPage) {
-        switch report.webhooks {
-        case .known(let webhooks):
-            if webhooks.targets > 0 {
-                page.title("webhooks")
-                let off = webhooks.disabled > 0 ? " · \(Humane.count(webhooks.disabled)) switched off" : ""
-                page.text(
-                    "\(Humane.count(webhooks.targets)) told of events\(off) · \(QueueDepth.counted(webhooks.waiting, cap: 10_000)) deliveries wait"
-                )
-            }
-        case .unavailable(let reason):
-            page.title("webhooks")
-            page.missing(reason)
-        }
-    }
-
-    private func gateways(on page: inout StatusPage) {
-        switch report.gateways {
-        case .known(let gateways):
-            guard !gateways.isEmpty else { return }
-            let alive = gateways.filter { !$0.isSilent }
-            page.title("gateway")
-            page.text(
-                "\(Humane.count(alive.count, "gateway")) · \(Humane.count(alive.reduce(0) { $0 + $1.streams }, "stream")) · \(Humane.count(alive.reduce(0) { $0 + $1.requests }, "request")) since they started"
-            )
-        case .unavailable(let reason):
-            page.title("gateway")
-            page.missing(reason)
-        }
-    }
-
-    private func notices(on page: inout StatusPage) {
-        switch report.notices {
-        case .known(let notices):
-            if notices.alarms + notices.plain + notices.lost > 0 {
-                page.title("notices")
-                page.text(
-                    "\(Humane.count(notices.alarms, "alarm")) and \(Humane.count(notices.plain)) others are due"
-                        + (notices.lost > 0 ? " · \(Humane.count(notices.lost)) alarms lost in the last hour" : ""))
-            }
-        case .unavailable(let reason):
-            page.title("notices")
-            page.missing(reason)
         }
     }
 

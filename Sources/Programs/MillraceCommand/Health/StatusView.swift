@@ -1,12 +1,5 @@
-import CheckIns
-import Documents
-import Gateway
-import Mail
-import Notices
-import Quests
 import Queues
 import Supervision
-import Webhooks
 
 /// A report with its verdict, for machines and for people.
 struct StatusView {
@@ -30,13 +23,22 @@ struct StatusView {
     let exitCode: ExitCode
 
     var json: JSONValue {
+        guard case .object(let members) = ownJSON else { return ownJSON }
+        return .object(
+            members + report.roomMembers + [
+                .init(key: "unavailable", value: .object(unavailable.map { .init(key: $0.0, value: .string($0.1)) }))
+            ])
+    }
+
+    /// What is the core's.
+    private var ownJSON: JSONValue {
         [
             "verdict": .string(severity.word.lowercased()),
             "reasons": JSONValue(findings.map(\.sentence)),
             "findings": .array(
                 findings.map {
                     [
-                        "alarm": .string($0.alarm.rawValue), "severity": .string($0.severity.word.lowercased()),
+                        "alarm": .string($0.alarm.name), "severity": .string($0.severity.word.lowercased()),
                         "sentence": .string($0.sentence), "command": .string($0.command),
                     ]
                 }),
@@ -93,14 +95,6 @@ struct StatusView {
             "dead_last_day": .of(report.deadLastDay) { .int($0) },
             "blocked": .of(report.blocked) { .int($0) },
             "providers": .of(report.providers) { .array($0.map(\.json)) },
-            "mail": .of(report.mail) { mail in
-                guard let mail else { return .null }
-                return [
-                    "chosen": JSONValue(mail.chosen), "current": JSONValue(mail.current),
-                    "since": JSONValue(mail.since),
-                    "reason": JSONValue(mail.reason), "parked": .int(mail.parked), "unknown": .int(mail.unknown),
-                ]
-            },
             "limits": .of(report.limits) { .array($0.map(\.json)) },
             "parked": .of(report.parked) { .int($0) },
             "encryption_keys": .of(report.sealed) { .array($0.map(\.json)) },
@@ -123,53 +117,11 @@ struct StatusView {
                     "strays": .int(ahead.strays),
                 ]
             },
-            "quests": .of(report.quests) {
-                ["due": .int($0.due), "oldest_seconds": .double($0.lag), "broken": .int($0.broken)]
-            },
-            "documents": .of(report.documents) { documents in
-                guard let documents else { return .null }
-                return [
-                    "processing": .int(documents.processing), "waiting_pages": .int(documents.waitingPages),
-                    "failed_last_day": .int(documents.failedToday), "oldest": JSONValue(documents.oldest),
-                ]
-            },
-            "check_ins": .of(report.checkIns) { state in
-                [
-                    "watches": .int(state.watches), "overdue": .int(state.overdue),
-                    "oldest_seconds": .double(state.oldest),
-                    "beat_seconds": state.beat.map(JSONValue.double) ?? .null, "open": .int(state.open),
-                    "unreachable": .int(state.unreachable), "broken": .int(state.broken),
-                ]
-            },
-            "notices": .of(report.notices) {
-                [
-                    "alarms": .int($0.alarms), "oldest_alarm_seconds": .double($0.alarmAge), "plain": .int($0.plain),
-                    "oldest_plain_seconds": .double($0.plainAge), "alarms_lost": .int($0.lost),
-                ]
-            },
-            "webhooks": .of(report.webhooks) {
-                [
-                    "targets": .int($0.targets), "disabled": .int($0.disabled), "waiting": .int($0.waiting),
-                    "late_seconds": .double($0.late),
-                ]
-            },
             "builds": .of(report.builds) { _ in .array(report.runningBuilds.map(\.json)) },
-            "gateways": .of(report.gateways) { rows in
-                .array(
-                    rows.map {
-                        [
-                            "name": .string($0.name), "address": JSONValue($0.address),
-                            "version": JSONValue($0.version),
-                            "streams": .int($0.streams), "requests": .int($0.requests), "silent": .bool($0.isSilent),
-                            "started_at": JSONValue($0.startedAt), "beat_at": JSONValue($0.beatAt),
-                        ]
-                    })
-            },
             "connections": .of(report.connections) {
                 ["left": .int($0.left), "limit": .string($0.limit.rawValue), "name": JSONValue($0.name)]
             },
             "schema": .of(report.schema) { .int($0.version) },
-            "unavailable": .object(unavailable.map { .init(key: $0.0, value: .string($0.1)) }),
         ]
     }
 
@@ -177,25 +129,22 @@ struct StatusView {
         let reasons: [(String, String?)] = [
             ("queues", report.queues.reason), ("rates", report.rates.reason), ("workers", report.workers.reason),
             ("schedules", report.schedules.reason), ("providers", report.providers.reason),
-            ("mail", report.mail.reason),
-            ("documents", report.documents.reason),
             ("orphans", report.orphans.reason),
             ("dead_last_hour", report.deadLastHour.reason),
             ("dead_last_day", report.deadLastDay.reason), ("blocked", report.blocked.reason),
             ("limits", report.limits.reason),
             ("parked", report.parked.reason),
             ("encryption_keys", report.sealed.reason), ("pins", report.pins.reason), ("tables", report.sizes.reason),
-            ("partitions", report.partitions.reason), ("quests", report.quests.reason),
-            ("check_ins", report.checkIns.reason),
-            ("notices", report.notices.reason),
-            ("webhooks", report.webhooks.reason),
-            ("gateways", report.gateways.reason), ("builds", report.builds.reason),
+            ("partitions", report.partitions.reason),
+            ("builds", report.builds.reason),
             ("schema", report.schema.reason), ("troubles", report.troubles.reason),
             ("retries", report.retries.reason), ("runs", report.runTroubles.reason),
             ("hooks", report.hooks.reason), ("rooms", report.rooms.reason),
             ("lanes", report.lanes.reason), ("connections", report.connections.reason),
         ]
-        return reasons.compactMap { name, reason in reason.map { (name, $0) } }
+        return (reasons + report.parts.map { ($0.name, $0.state.reason) }).compactMap { name, reason in
+            reason.map { (name, $0) }
+        }
     }
 }
 

@@ -29,7 +29,7 @@ package enum Verbs {
             .console(of: rooms),
             .gateway,
             .enqueue,
-            .status,
+            .status(of: rooms),
             .doctor(of: rooms),
             .why,
             .signal,

@@ -24,16 +24,17 @@ extension Room {
     ///   - verbs: Its commands.
     ///   - pages: Its pages of the console.
     ///   - checks: What `doctor` looks at.
+    ///   - status: What it says in `status`.
     ///   - jobs: Registers its handlers and schedules.
     ///   - service: Runs beside the jobs until it is cancelled. The worker cancels it when the last job has ended.
     public init(
         _ schema: RoomSchema, nouns: [String: String] = [:], verbs: [RoomVerb] = [], pages: [RoomPage] = [],
-        checks: [RoomCheck] = [],
+        checks: [RoomCheck] = [], status: RoomStatus? = nil,
         jobs: @escaping @Sendable (Worker, RoomDatabase) throws -> Void = { _, _ in },
         service: (@Sendable (RoomDatabase) async -> Void)? = nil
     ) {
         self.init(
-            schema, nouns: nouns, verbs: verbs.map(\.command), pages: pages, checks: checks,
+            schema, nouns: nouns, verbs: verbs.map(\.command), pages: pages, checks: checks, status: status,
             parts: { context in
                 guard let service else { return RoomParts() }
                 return RoomParts(run: { await service(RoomDatabase(context.pool)) })

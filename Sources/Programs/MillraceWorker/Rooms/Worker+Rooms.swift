@@ -21,16 +21,14 @@ extension Worker {
             }
             let found: RoomJobs
             do {
-                found = try jobs(shared, .empty)
+                found = try jobs(shared, keys.ring())
             } catch let error as QueueError {
                 throw error
             } catch {
                 throw QueueError(.misconfigured, "\(error)")
             }
-            guard found.schedules.isEmpty else {
-                throw QueueError(.misconfigured, "The room \(room.name) has schedules, and needs a CompleteWorker.")
-            }
             handle(found.handlers)
+            schedule(found.schedules)
         }
     }
 }

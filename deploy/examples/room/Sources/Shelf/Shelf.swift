@@ -34,7 +34,12 @@ extension Room {
                 guard late != "0" else { return .ok("no book is a month late") }
                 return .warning("\(late) books are more than a month late", advice: "millrace shelf list names them")
             }
-        ]
+        ],
+        status: RoomStatus("shelf") { database in
+            let row = try await database.rows("select s.lent, s.due from millrace.shelf_state() s").first
+            let (lent, due) = (Int(row?["lent"] ?? "") ?? 0, Int(row?["due"] ?? "") ?? 0)
+            return RoomState("\(lent) lent, \(due) of them due", figures: ["lent": lent, "due": due])
+        }
     ) { worker, database in
         worker.handle(RemindOfBook.self, queue: "shelf") { job, context in
             let answer = try await database.rows(

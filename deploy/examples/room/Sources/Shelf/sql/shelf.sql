@@ -57,6 +57,13 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 select millrace.door_is('shelf', 'shelf_loans', 'worker, viewer', 'staff');
 
+-- For status: books that people have, and how many of them should be back.
+create or replace function millrace.shelf_state(out lent bigint, out due bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select count(*), count(*) filter (where l.due_at < millrace.now()) from millrace.shelf_loan l where l.returned_at is null
+$$;
+select millrace.door_is('shelf', 'shelf_state', 'worker, viewer', 'staff');
+
 -- For doctor: books that are late.
 create or replace function millrace.shelf_late() returns bigint
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
