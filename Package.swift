@@ -196,7 +196,8 @@ let package = Package(
             ], path: "Sources/Kits/SettingsKit", swiftSettings: strict),
 
         .target(
-            name: "BlobKit", dependencies: ["Blobs", "CLinux", "Postgres", "SettingsKit"],
+            name: "BlobKit",
+            dependencies: ["Blobs", "CLinux", "JSON", "Listeners", "Postgres", "SettingsKit", "Telemetry"],
             path: "Sources/Kits/BlobKit", swiftSettings: strict),
 
         .target(
@@ -216,6 +217,11 @@ let package = Package(
                 "SettingsKit", "Supervision", "Telemetry", "Workers",
             ],
             path: "Sources/Kits/RoomKit", swiftSettings: strict),
+
+        .target(
+            name: "StatusKit",
+            dependencies: ["Faults", "JSON", "Postgres", "Queues", "RoomKit", "Supervision"],
+            path: "Sources/Kits/StatusKit", swiftSettings: strict),
 
         .target(
             name: "Mail",
@@ -304,15 +310,15 @@ let package = Package(
         .target(
             name: "Console",
             dependencies: [
-                "Calendars", "Encryption", "JSON", "Listeners", "PageKit", "Postgres", "Signatures", "Telemetry",
-                "Templates", "Threads",
+                "Calendars", "Encryption", "JSON", "Listeners", "PageKit", "Postgres", "SettingsKit", "Signatures",
+                "Telemetry", "Templates", "Threads",
             ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         .target(
             name: "Gateway",
             dependencies: [
-                "Compression", "Digests", "Encodings", "Faults", "JSON", "Listeners", "Postgres", "Signatures",
-                "Supervision", "Telemetry", "Threads",
+                "Compression", "Digests", "Encodings", "Faults", "JSON", "Listeners", "Postgres", "RoomKit",
+                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads",
             ], path: "Sources/Faces/Gateway", swiftSettings: strict),
 
         // For apps: Foundation alone, and nothing of the server.
@@ -324,8 +330,8 @@ let package = Package(
                 "AI", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
                 "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
                 "Notices", "PageKit", "Pages", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox",
-                "Schema", "SettingsKit", "Signatures", "Subscriptions", "Supervision", "Telemetry", "Templates",
-                "Threads", "Transfers", "Webhooks", "Workers",
+                "Schema", "SettingsKit", "Signatures", "StatusKit", "Subscriptions", "Supervision", "Telemetry",
+                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(

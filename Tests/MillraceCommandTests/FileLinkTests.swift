@@ -1,3 +1,4 @@
+import BlobKit
 import Blobs
 import Composition
 import Listeners

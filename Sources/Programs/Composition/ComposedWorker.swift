@@ -1,4 +1,5 @@
 import Console
+import Gateway
 import Jobs
 import Listeners
 package import Postgres

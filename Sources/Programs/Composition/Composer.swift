@@ -1,4 +1,7 @@
 package import CommandKit
+import Console
+import Gateway
+import Listeners
 package import Postgres
 import Queues
 package import Supervision
@@ -39,6 +42,11 @@ package struct Composer: Sendable {
 
     /// The path of this very program.
     package static var ownPath: String { OwnProgram.path }
+
+    package func blobs(pool: Pool) -> BlobWiring {
+        BlobWiring(
+            settings, pool: pool, addresses: ClientAddress(proxies: settings.addresses(.gatewayProxies)), log: log)
+    }
 
     package func serves(_ room: String) -> Bool { rooms?.contains(room) ?? true }
 

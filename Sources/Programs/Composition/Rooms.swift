@@ -1,7 +1,9 @@
 import AI
 import Chat
 import CheckIns
+import Console
 import Documents
+import Gateway
 import Mail
 import Notices
 import Quests
@@ -64,8 +66,9 @@ extension Room {
     static let people = Room(RoomSchemas.people)
     static let quotas = Room(RoomSchemas.quotas)
     static let feed = Room(RoomSchemas.feed)
-    static let gateway = Room(RoomSchemas.gateway, status: .gateways)
-    static let console = Room(RoomSchemas.console)
+    static let gateway = Room(
+        RoomSchemas.gateway, settings: Setting.gateway + Setting.gatewayTokens, status: .gateways)
+    static let console = Room(RoomSchemas.console, settings: Setting.console)
 }
 
 extension RoomContext {

@@ -1,4 +1,5 @@
 import Composition
+import Gateway
 import Listeners
 import Postgres
 import Supervision

@@ -1,4 +1,6 @@
 import CheckIns
+import Console
+import Gateway
 import Notices
 import Postgres
 import Quests

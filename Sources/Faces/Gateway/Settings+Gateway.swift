@@ -1,5 +1,5 @@
-import Gateway
 import Listeners
+package import SettingsKit
 
 extension Setting {
     package static let gateway: [Setting] = [
@@ -23,11 +23,6 @@ extension Setting {
                     && origin.utf8.allSatisfy { (0x21...0x7E).contains($0) } && origin.filter { $0 == "/" }.count == 2
             } ? nil : "takes origins with commas between them, such as https://app.example.com, without a path"
         }, valueName: "ORIGIN,…", help: "Web pages of these origins may call the gateway; none if not given.")
-    /// Addresses and ranges of proxies.
-    static let addressRanges = ValueKind.custom(expects: "addresses such as 10.0.0.7 or 10.0.0.0/24") { text in
-        ListText.items(text).allSatisfy { AddressRange($0) != nil }
-            ? nil : "takes addresses and ranges with commas between them, such as 10.0.0.7 or 10.0.0.0/24"
-    }
     package static let gatewayProxies = Setting(
         "gateway-proxies",
         addressRanges, valueName: "ADDRESS,…",
@@ -53,12 +48,8 @@ extension Setting {
 extension Settings {
     package var servesApps: Bool { isOn(.gatewayOn) }
 
-    func addresses(_ setting: Setting) -> [AddressRange] {
-        ListText.items(text(setting) ?? "").compactMap { AddressRange($0) }
-    }
-
     /// Names with a rate and a burst; nil: it is malformed. What is not named has no limit, but operations: those have one from elsewhere.
-    static func gatewayRates(in text: String) -> GatewayRates? {
+    package static func gatewayRates(in text: String) -> GatewayRates? {
         var rates = GatewayRates()
         (rates.subject, rates.address) = (nil, nil)
         for pair in ListText.items(text) where !pair.isEmpty {

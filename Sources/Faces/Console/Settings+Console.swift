@@ -1,6 +1,6 @@
-import Console
 import FoundationEssentials
 import Listeners
+package import SettingsKit
 import Signatures
 
 extension Setting {
@@ -90,7 +90,7 @@ extension Setting {
 extension Settings {
     package var showsConsole: Bool { isOn(.consoleOn) }
 
-    static func groups(in text: String) -> [String: ConsoleRole]? {
+    package static func groups(in text: String) -> [String: ConsoleRole]? {
         var groups: [String: ConsoleRole] = [:]
         for pair in text.split(separator: ",") {
             let halves = pair.split(separator: "=", maxSplits: 1).map(String.init)

@@ -1,13 +1,13 @@
 package import CommandKit
 
 extension Setting {
-    /// Every setting there is: those of the core, of the rooms and of the faces.
+    /// Every setting there is: those of the core and of the rooms.
     package static let all = of(Rooms.all)
 
     /// Of a program with these rooms.
     package static func of(_ rooms: [Room]) -> [Setting] {
-        connection + worker + supervision + rooms.flatMap(\.settings) + listening + console + gateway
-            + gatewayTokens + links + storing + mailing + sealing + roles + terminal
+        connection + worker + supervision + rooms.flatMap(\.settings) + listening + links + storing + mailing + sealing
+            + roles + terminal
     }
 }
 

@@ -88,7 +88,7 @@ package struct StatusReport: Sendable {
 
     /// - Parameter patience: the deadline of each section.
     package static func read(
-        of rooms: [Room] = Rooms.all, on connection: Connection, cap: Int?, patience: Duration
+        of rooms: [Room], on connection: Connection, cap: Int?, patience: Duration
     ) async throws -> StatusReport {
         let bounds = Self.bounds(cap)
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }

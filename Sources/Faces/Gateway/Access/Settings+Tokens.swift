@@ -1,5 +1,5 @@
 import FoundationEssentials
-package import Gateway
+package import SettingsKit
 package import Signatures
 
 extension Setting {

@@ -1,6 +1,7 @@
 package import Blobs
 package import Listeners
 package import Postgres
+package import SettingsKit
 package import Telemetry
 
 /// A worker's work on blobs, besides its jobs.
@@ -10,8 +11,18 @@ package struct BlobWiring: Sendable {
     /// The most bytes of a document.
     package let largest: Int
     package let sweeps: Bool
+    /// Who puts or gets: each address has a share of the store's connections.
     let addresses: ClientAddress
     package let log: Log
+
+    package init(_ settings: Settings, pool: Pool, addresses: ClientAddress, log: Log) {
+        store = settings.blobStore(pool: pool)
+        links = settings.blobLinks
+        largest = settings.largestDocument
+        sweeps = settings.isOn(.blobsSweep)
+        self.addresses = addresses
+        self.log = log
+    }
 
     package var routes: [Route] { links.map { routes($0).all } ?? [] }
 
@@ -30,14 +41,5 @@ package struct BlobWiring: Sendable {
             }
         }
         if sweeps { await BlobSweeper(store, log: log).run() }
-    }
-}
-
-extension Composer {
-    package func blobs(pool: Pool) -> BlobWiring {
-        BlobWiring(
-            store: settings.blobStore(pool: pool), links: settings.blobLinks,
-            largest: settings.largestDocument, sweeps: settings.isOn(.blobsSweep),
-            addresses: ClientAddress(proxies: settings.addresses(.gatewayProxies)), log: log)
     }
 }

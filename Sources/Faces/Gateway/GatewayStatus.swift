@@ -1,12 +1,12 @@
-import Gateway
 import Postgres
+package import RoomKit
 
 extension Alarm {
     package static let gatewaySilent = Alarm("a gateway is silent", look: "millrace doctor")
 }
 
 extension RoomStatus {
-    static let gateways = RoomStatus(key: "gateways", title: "gateway", alarms: [.gatewaySilent]) {
+    package static let gateways = RoomStatus(key: "gateways", title: "gateway", alarms: [.gatewaySilent]) {
         (connection, patience) async throws(PostgresError) in
         let rows = try await GatewayAdmin.list(on: connection, deadline: patience)
         return RoomState(json: .array(rows.map(\.json)), lines: line(rows), findings: findings(rows))

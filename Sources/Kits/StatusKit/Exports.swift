@@ -1,0 +1,2 @@
+/// What a room is, the kit of the command line with the settings, and JSON: nearly everything here uses them.
+@_exported public import RoomKit
