@@ -31,6 +31,22 @@ import Testing
         }
     }
 
+    /// Instructions are no subject of a mail: what an app puts into them may have lines, and may be nothing but that.
+    @Test func `what an app says stands in the instructions with all its lines`() async throws {
+        try await withAI { _ in
+            .answer(#"{"dish": "Soup"}"#)
+        } _: { bench in
+            try await bench.configure()
+            try await bench.connection.run(
+                #"select millrace.ai_purpose_put('menu', '{{rules}}', 'Name a dish.', '{"rules": {"type": "text", "required": true}}', '{"type": "object", "required": ["dish"], "properties": {"dish": {"type": "string"}}}', limits => '{"client_tokens": 1000}')"#
+            )
+            let id = try await bench.ask("menu", #"{"rules": "You cook.\nNo <meat>."}"#)
+            try await bench.withWorker { try await bench.ended(1) }
+            #expect(try await bench.status(id) == "answered")
+            #expect(bench.fake.asked.first?.instructions.contains("You cook.\nNo <meat>.") == true)
+        }
+    }
+
     @Test func `a worker that runs takes the questions of a purpose that was added or changed since it started`()
         async throws
     {

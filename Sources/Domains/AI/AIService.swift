@@ -128,15 +128,21 @@ package struct AIService: Sendable {
         return .discard("\(reason): \(sentence)")
     }
 
-    /// The prompt is a template of text: values are put in as they are, never read as templates.
+    /// Instructions and prompt are templates of text: values are put in as they are, never read as templates.
     static func request(_ question: AIQuestion) throws(TemplateError) -> AIRequest {
-        let template = try MailTemplate(
-            MailSource(
-                name: "ai.\(question.purpose)", locale: "en", version: question.version,
-                subject: question.instructions, html: nil, plain: question.prompt, variables: question.variables))
-        let made = try template.render(TemplateValue(json: question.input))
-        let most = question.limits["max_tokens"]?.integer ?? 1000
+        let variables = try Variables(json: question.variables)
+        let input = try variables.check(TemplateValue(json: question.input))
+        func text(_ part: String, _ source: String) throws(TemplateError) -> String {
+            do throws(TemplateError) {
+                let template = try Template(source, mode: .text, variables: variables)
+                return String(decoding: try template.render(input), as: UTF8.self)
+            } catch {
+                throw error.inPart(part)
+            }
+        }
         return AIRequest(
-            instructions: made.subject, prompt: made.text, schema: question.schema, model: "", maxTokens: most)
+            instructions: try text("instructions", question.instructions),
+            prompt: try text("prompt", question.prompt), schema: question.schema, model: "",
+            maxTokens: question.limits["max_tokens"]?.integer ?? 1000)
     }
 }

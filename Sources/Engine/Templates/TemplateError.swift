@@ -33,7 +33,7 @@ package struct TemplateError: Error, Sendable, Equatable {
         self.variable = variable
     }
 
-    func inPart(_ part: String) -> TemplateError {
+    package func inPart(_ part: String) -> TemplateError {
         var error = self
         error.part = part
         return error
