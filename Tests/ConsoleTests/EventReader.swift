@@ -20,7 +20,7 @@ actor EventReader {
     private var isOver = false
 
     init(_ world: ConsoleWorld, topic: String = "fleet", after id: String? = nil, cookie: String? = nil) throws {
-        end = try RawAnswer.open(world.port)
+        end = try LocalSocket.connect(to: world.port)
         let text =
             "GET /console/live?topic=\(topic) HTTP/1.1\r\nHost: \(world.host)\r\nAccept: text/event-stream\r\nConnection: close\r\n"
             + (id.map { "Last-Event-ID: \($0)\r\n" } ?? "") + (cookie.map { "Cookie: \($0)\r\n" } ?? "") + "\r\n"

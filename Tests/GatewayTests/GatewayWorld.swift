@@ -1,7 +1,6 @@
 import Faults
 import Foundation
 import Gateway
-import Glibc
 import JSON
 import Listeners
 import Postgres
@@ -9,7 +8,6 @@ import Queues
 import Telemetry
 import TestSupport
 import Testing
-import Threads
 
 /// A database, and a gateway in front of it. The token of a test is the person's name, or `person@tenant`.
 struct GatewayWorld: Sendable {
@@ -166,47 +164,8 @@ struct GatewayWorld: Sendable {
         all.merge(headers) { _, given in given }
         let lines = ["\(method) \(path) HTTP/1.1"] + all.map { "\($0): \($1)" }
         let text = lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
-        let port = port
-        let bytes = try await Thread.run(name: "raw-request") {
-            Result { try Self.exchange(Array(text.utf8), port) }
-        }.get()
+        let bytes = try await LocalSocket.exchange(Array(text.utf8), port: port)
         return try Answer(String(decoding: bytes, as: UTF8.self))
-    }
-
-    /// Sends it, and reads until the other side closes.
-    private static func exchange(_ bytes: [UInt8], _ port: UInt16) throws -> [UInt8] {
-        let end = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(end) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-        var patience = timeval(tv_sec: 120, tv_usec: 0)
-        setsockopt(end, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(end, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        try #require(connected == 0)
-        var sent = 0
-        while sent < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Glibc.send(
-                    end, $0.baseAddress?.advanced(by: sent), bytes.count - sent,
-                    Int32(truncatingIfNeeded: MSG_NOSIGNAL))
-            }
-            // It may refuse the rest before it has read it.
-            guard count > 0 else { break }
-            sent += count
-        }
-        var answer: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = recv(end, &chunk, chunk.count, 0)
-            guard count > 0 else { return answer }
-            answer += chunk.prefix(count)
-        }
     }
 
     func call(

@@ -197,19 +197,7 @@ final class StreamClient: Sendable {
     private let state = Locked(State())
 
     init(to port: UInt16, _ path: String, claims: String, _ headers: String = "", room: Int32? = nil) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        if var room { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, 4) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-        let descriptor = descriptor
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard connected == 0 else { throw Refused() }
+        descriptor = try LocalSocket.connect(to: port, room: room)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         let bytes = Array(
             "GET \(path) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(claims)\r\n\(headers)\r\n".utf8)

@@ -37,18 +37,7 @@ final class Wire: Sendable {
     let descriptor: Int32
 
     init(to port: UInt16) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-        let descriptor = descriptor
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard connected == 0 else { throw Refused() }
+        descriptor = try LocalSocket.connect(to: port)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     }
 

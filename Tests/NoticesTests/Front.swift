@@ -53,9 +53,3 @@ func withFront(_ nghttpx: String, before port: Int, _ body: (_ url: String, _ au
         throw error
     }
 }
-
-private func freePort() throws -> Int {
-    let server = try RawServer { _ in }
-    defer { server.stop() }
-    return server.port
-}

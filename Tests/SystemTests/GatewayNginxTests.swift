@@ -141,23 +141,6 @@ final class NginxBeforeGateways: @unchecked Sendable {  // used by one test at a
         return message + "." + Base64URL.encode(HMAC.sha256(Array(message.utf8), key: Array(Self.secret.utf8)))
     }
 
-    /// One that nobody listened at a moment ago.
-    private static func freePort() throws -> UInt16 {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(listener) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                bind(listener, pointer, length) == 0 && getsockname(listener, pointer, &length) == 0
-            }
-        }
-        try #require(bound)
-        return UInt16(bigEndian: address.sin_port)
-    }
-
     init(_ database: TestDatabase) async throws {
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         let roles = TestCluster.name("nginx")
@@ -170,7 +153,7 @@ final class NginxBeforeGateways: @unchecked Sendable {  // used by one test at a
             .migrate(
                 on: office)
         let login = database.url + (database.url.contains("?") ? "&" : "?") + "user=\(roles)_login"
-        let ports = try (0..<3).map { _ in try Self.freePort() }
+        let ports = try (0..<3).map { _ in UInt16(try freePort()) }
         port = ports[2]
         gateways = try ports[..<2].map { port in
             try MillraceProcess(

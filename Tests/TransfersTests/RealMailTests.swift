@@ -1,4 +1,5 @@
 import Fakes
+import TestSupport
 import Testing
 
 @testable import Transfers

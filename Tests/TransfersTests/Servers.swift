@@ -46,13 +46,6 @@ struct Certificates {
     }
 }
 
-/// A port of this machine that was free a moment ago.
-func freePort() throws -> Int {
-    let server = try RawServer { _ in }
-    defer { server.stop() }
-    return server.port
-}
-
 /// Runs `body` beside a program, once its port answers; ends the program afterwards.
 func withProgram<Value>(
     _ program: String, _ arguments: [String], port: Int, environment: [String: String] = [:],

@@ -2,7 +2,6 @@ import Blobs
 import Composition
 import Foundation
 import Gateway
-import Glibc
 import Listeners
 import Postgres
 import Queues
@@ -52,7 +51,7 @@ struct AppWorld: Sendable {
 
     private init(_ owner: Connection, client: String, database: String, rates: String) throws {
         self.owner = owner
-        let address = "127.0.0.1:\(try Self.freePort())"
+        let address = "127.0.0.1:\(try freePort())"
         url = try #require(URL(string: "http://\(address)"))
         var surroundings = Surroundings.live()
         surroundings.environment = [
@@ -76,23 +75,6 @@ struct AppWorld: Sendable {
             "select millrace.link_key_set($1, $2, $3)",
             [.bytea(key), .text(links.publicURL), .int8(Int64(composer.settings.largestDocument))]
         ) { _ throws(PostgresError) in true }
-    }
-
-    /// A port that nothing listens at, also when the gateway is away.
-    private static func freePort() throws -> UInt16 {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let outcome = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 ? getsockname(descriptor, $0, &length) : -1
-            }
-        }
-        try #require(outcome == 0)
-        return UInt16(bigEndian: address.sin_port)
     }
 
     /// Runs a gateway while `body` runs.
