@@ -12,6 +12,11 @@ private struct Dust: Job {
     var box: Int
 }
 
+private let least = RoomSetting("ATTIC_LEAST", fallback: "0", help: "Dusted at least so often.") {
+    Int($0) == nil ? "takes a number" : nil
+}
+private let secret = RoomSetting("ATTIC_SECRET", isSecret: true, help: "What opens it.")
+
 private let attic = Room(
     RoomSchema(
         name: "attic", needs: ["people"], purpose: "boxes", kinds: ["attic.dust"],
@@ -43,6 +48,7 @@ private let attic = Room(
                 end $$;
                 """.utf8)
         ]),
+    settings: [least, secret],
     nouns: ["attic": "See the boxes"],
     verbs: [
         RoomVerb(
@@ -51,7 +57,7 @@ private let attic = Room(
         ) { call in
             let rows = try await call.database.rows(
                 "select b.id, b.dusted from millrace.attic_box b where b.dusted >= coalesce($1::int, 0) order by b.id",
-                call.option("least"))
+                call.option("least") ?? call.database.value(of: least))
             call.show("boxes", rows, empty: "no boxes")
         }
     ],
@@ -106,7 +112,7 @@ private let cellar = Room(
     @Test func `it is added, works, is erased from, looked at and removed like any other`() async throws {
         try await withDatabase { database in
             let tree = try Self.program()
-            let environment = ["DATABASE_URL": database.url]
+            var environment = ["DATABASE_URL": database.url]
             func say(_ line: String...) async -> Outcome {
                 let capture = Capture(columns: nil)
                 let code = await Application.run(
@@ -136,7 +142,8 @@ private let cellar = Room(
             worker.drain()
             _ = try await running.value
 
-            let listed = await say("attic", "boxes", "--least", "1", "--jsonl")
+            environment["ATTIC_LEAST"] = "1"
+            let listed = await say("attic", "boxes", "--jsonl")
             #expect(listed.output == "{\"id\":3,\"dusted\":1}\n", "\(listed)")
             #expect(await say("doctor", "--jsonl").output.contains("all is clean"))
             try await connection.run("insert into millrace.attic_box values (4, 'ada', 0), (5, 'bob', 0)")
@@ -169,6 +176,28 @@ private let cellar = Room(
         #expect(await millrace("attic", "--help").code == .misused)
     }
 
+    @Test func `its settings are shown, checked and read like any other`() async throws {
+        let tree = try Self.program()
+        func say(_ line: [String], _ environment: [String: String]) async -> Outcome {
+            let capture = Capture(columns: nil)
+            let code = await Application.run(
+                arguments: line, surroundings: .fake(environment), console: capture.console, tree: tree)
+            return Outcome(code: code, output: capture.output, errors: capture.errors)
+        }
+        let shown = await say(["config", "--jsonl"], ["ATTIC_LEAST": "7", "ATTIC_SECRET": "open sesame"])
+        let lines = shown.output.split(separator: "\n")
+        #expect(lines.contains { $0.contains("ATTIC_LEAST") && $0.contains("\"7\"") }, "\(shown)")
+        #expect(lines.contains { $0.contains("ATTIC_SECRET") } && !shown.output.contains("sesame"), "\(shown)")
+        let refused = await say(["config"], ["ATTIC_LEAST": "many"])
+        #expect((refused.output + refused.errors).contains("ATTIC_LEAST takes a number"), "\(refused)")
+        let other = Room(
+            RoomSchema(name: "loft", purpose: "", migrations: [:], functions: [:]),
+            settings: [RoomSetting("MILLRACE_SLOTS", help: "Somebody else's.")])
+        #expect(throws: Failure.self) { try Rooms.with([other]) }
+        // Outside of the program the environment counts, which has none.
+        #expect(try RoomDatabase(.url("postgresql:///unused")).value(of: least) == "0")
+    }
+
     @Test func `a name that a room of this program has is refused`() async throws {
         let other = Room(RoomSchema(name: "mail", purpose: "", migrations: [:], functions: [:]))
         #expect(throws: Failure.self) { try Rooms.with([other]) }
@@ -186,7 +215,8 @@ private let cellar = Room(
             let bench = try TestBench(worker: worker, database: location)
             #expect(try await bench.drain().finished == 0)
             let connection = try await database.connect()
-            let stored = try await connection.value("select args::text from millrace.schedules where name = 'cellar.air'")
+            let stored = try await connection.value(
+                "select args::text from millrace.schedules where name = 'cellar.air'")
             #expect(stored?.contains("left door") == false, "\(stored ?? "")")
             try await bench.advance(by: .days(1))
             #expect(try await bench.drain().finished == 1)

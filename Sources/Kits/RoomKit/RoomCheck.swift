@@ -23,9 +23,9 @@ public struct RoomCheck: Sendable {
     ///   - subject: What is looked at, in a word or two.
     ///   - ask: Looks, and says how it is.
     public init(_ subject: String, ask: @escaping @Sendable (RoomDatabase) async throws -> Check.Result) {
-        self.init(subject) { (_, connection) async throws(PostgresError) in
+        self.init(subject) { (invocation, connection) async throws(PostgresError) in
             do {
-                return try await ask(RoomDatabase(connection))
+                return try await ask(RoomDatabase(connection, settings: invocation.settings))
             } catch let error as PostgresError {
                 throw error
             } catch {

@@ -1,11 +1,15 @@
 import JSON
 package import Postgres
+package import SettingsKit
 
 /// The database, as a room of another package uses it: in its jobs, its verbs and its checks.
 public struct RoomDatabase: Sendable {
     private let read: @Sendable (SQL, [Parameter]) async throws -> [DatabaseRow]
+    /// Of the program; nil: it has none, and the environment counts.
+    private let settings: Settings?
 
-    package init(_ pool: Pool) {
+    package init(_ pool: Pool, settings: Settings? = nil) {
+        self.settings = settings
         read = { sql, values in
             try await pool.withConnection { connection throws(PostgresError) in
                 try await Self.rows(sql, values, on: connection)
@@ -13,7 +17,8 @@ public struct RoomDatabase: Sendable {
         }
     }
 
-    package init(_ connection: Connection, deadline: Duration? = nil) {
+    package init(_ connection: Connection, deadline: Duration? = nil, settings: Settings? = nil) {
+        self.settings = settings
         read = { sql, values in try await Self.rows(sql, values, on: connection, deadline: deadline) }
     }
 
@@ -26,6 +31,12 @@ public struct RoomDatabase: Sendable {
                 "with answer as (\(statement)) select pg_catalog.row_to_json(answer)::pg_catalog.text from answer".utf8
             ))
         return try await read(sql, values.map { .text($0) })
+    }
+
+    /// The value of a setting of the room; nil: nobody has given one, and it has no fallback.
+    public func value(of setting: RoomSetting) -> String? {
+        let settings = settings ?? .load(surroundings: .live(), table: SettingsTable([setting.setting]))
+        return settings.text(setting.setting)
     }
 
     private static func rows(

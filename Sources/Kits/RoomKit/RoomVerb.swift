@@ -24,7 +24,8 @@ public struct RoomVerb: Sendable {
             examples: examples.map { Example($0.key, $0.value) }
         ) { invocation in
             try await invocation.withSchema { connection in
-                try await run(Call(invocation: invocation, database: RoomDatabase(connection)))
+                try await run(
+                    Call(invocation: invocation, database: RoomDatabase(connection, settings: invocation.settings)))
             }
             return .done
         }

@@ -82,7 +82,7 @@ extension Composer {
         var rooms: [RoomParts] = []
         for room in known where serves(room.name) {
             var parts = try await room.parts(context)
-            if let jobs = try room.jobs?(RoomDatabase(pool), settings.keys) {
+            if let jobs = try room.jobs?(RoomDatabase(pool, settings: settings), settings.keys) {
                 parts.handlers += jobs.handlers
                 parts.schedules += jobs.schedules
             }

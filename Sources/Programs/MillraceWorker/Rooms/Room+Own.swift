@@ -20,6 +20,7 @@ extension Room {
     /// ```
     /// - Parameters:
     ///   - schema: Its tables, functions, hooks and doors; also its name.
+    ///   - settings: Its environment variables.
     ///   - nouns: A line of help for each noun of its verbs.
     ///   - verbs: Its commands.
     ///   - pages: Its pages of the console.
@@ -28,16 +29,17 @@ extension Room {
     ///   - jobs: Registers its handlers and schedules.
     ///   - service: Runs beside the jobs until it is cancelled. The worker cancels it when the last job has ended.
     public init(
-        _ schema: RoomSchema, nouns: [String: String] = [:], verbs: [RoomVerb] = [], pages: [RoomPage] = [],
-        checks: [RoomCheck] = [], status: RoomStatus? = nil,
+        _ schema: RoomSchema, settings: [RoomSetting] = [], nouns: [String: String] = [:], verbs: [RoomVerb] = [],
+        pages: [RoomPage] = [], checks: [RoomCheck] = [], status: RoomStatus? = nil,
         jobs: @escaping @Sendable (Worker, RoomDatabase) throws -> Void = { _, _ in },
         service: (@Sendable (RoomDatabase) async -> Void)? = nil
     ) {
         self.init(
-            schema, nouns: nouns, verbs: verbs.map(\.command), pages: pages, checks: checks, status: status,
+            schema, settings: settings.map(\.setting), nouns: nouns, verbs: verbs.map(\.command), pages: pages,
+            checks: checks, status: status,
             parts: { context in
                 guard let service else { return RoomParts() }
-                return RoomParts(run: { await service(RoomDatabase(context.pool)) })
+                return RoomParts(run: { await service(RoomDatabase(context.pool, settings: context.settings)) })
             },
             jobs: { database, keys in
                 let worker = Worker(keys: .none, log: .silent)

@@ -16,6 +16,7 @@ extension Room {
             name: "shelf", needs: ["people"], purpose: "books that people borrow", kinds: [RemindOfBook.kind],
             migrations: ["001_shelf": Embedded._001_shelf],
             functions: ["shelf": Embedded.shelf, "shelf_hooks": Embedded.shelf_hooks]),
+        settings: [days],
         nouns: ["shelf": "Lend books, and see who has them"],
         verbs: [listLoans, lendBook],
         pages: [
@@ -49,6 +50,11 @@ extension Room {
         }
     }
 
+    /// How long a book is lent where nobody says.
+    private static let days = RoomSetting("SHELF_DAYS", fallback: "14", help: "For how many days a book is lent.") {
+        (1...90).contains(Int($0) ?? 0) ? nil : "takes 1 to 90 days"
+    }
+
     private static let listLoans = RoomVerb(
         ["shelf", "list"], summary: "List the newest loans",
         examples: ["millrace shelf list": "who has which book"]
@@ -60,12 +66,12 @@ extension Room {
     private static let lendBook = RoomVerb(
         ["shelf", "lend"], summary: "Lend a book to a person",
         arguments: ["person": "who borrows it", "book": "its title"],
-        options: ["days": "For how many days; 14 if not given."],
+        options: ["days": "For how many days; SHELF_DAYS if not given."],
         examples: ["millrace shelf lend ada 'On Growth and Form' --days 7": "for a week"]
     ) { call in
         let loans = try await call.database.rows(
-            "select millrace.shelf_borrow($2, coalesce($3::int, 14), actor => $1) as loan", call.argument("person"),
-            call.argument("book"), call.option("days"))
+            "select millrace.shelf_borrow($2, $3::int, actor => $1) as loan", call.argument("person"),
+            call.argument("book"), call.option("days") ?? call.database.value(of: days))
         call.show("loans", loans, empty: "")
     }
 }
