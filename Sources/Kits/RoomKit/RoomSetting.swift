@@ -21,3 +21,14 @@ public struct RoomSetting: Sendable {
             help: help)
     }
 }
+
+extension Room {
+    /// Refuses a setting whose name might be somebody else's.
+    package func checkSettings() throws(Failure) {
+        let beginning = name.uppercased() + "_"
+        guard let strange = settings.first(where: { !$0.environment.hasPrefix(beginning) }) else { return }
+        throw Failure(
+            .misused, "the room \(name) has a setting \(strange.environment)",
+            hint: "give it a name that begins with \(beginning)")
+    }
+}

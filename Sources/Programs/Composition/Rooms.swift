@@ -31,12 +31,7 @@ package enum Rooms {
             guard !rooms.contains(room) else {
                 throw Failure(.misused, "there is a room \(room.name) already", hint: "give yours another name")
             }
-            let beginning = room.name.uppercased() + "_"
-            if let strange = room.settings.first(where: { !$0.environment.hasPrefix(beginning) }) {
-                throw Failure(
-                    .misused, "the room \(room.name) has a setting \(strange.environment)",
-                    hint: "give it a name that begins with \(beginning)")
-            }
+            try room.checkSettings()
             rooms.append(room)
         }
         return rooms
