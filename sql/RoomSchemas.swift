@@ -82,7 +82,8 @@ package enum RoomSchemas {
         name: "feed", needs: ["people"],
         purpose: "what an app on a phone hears of",
         migrations: [
-            Script("001_feed", Embedded._001_feed)
+            Script("001_feed", Embedded._001_feed),
+            Script("002_unread_rows_of_a_person", Embedded._002_unread_rows_of_a_person),
         ],
         functions: [
             Script("feed", Embedded.feed),

@@ -55,6 +55,22 @@ extension Connection {
         }
     }
 
+    /// How many pages a statement touches, with all that its functions do. A session that has planned it before reads no catalogue for that.
+    package func pages(_ statement: String) async throws(PostgresError) -> Int {
+        let plan =
+            try await query(
+                .pasted("explain (analyze, buffers, format json) \(statement)"), deadline: .seconds(60)
+            ) { row throws(PostgresError) in
+                row.optionalString(0) ?? ""
+            }.first ?? ""
+        var pages = 0
+        for kind in ["Shared Hit Blocks", "Shared Read Blocks"] {
+            guard let place = plan.firstRange(of: "\"\(kind)\": ") else { continue }
+            pages += Int(plan[place.upperBound...].prefix(while: \.isNumber)) ?? 0
+        }
+        return pages
+    }
+
     /// The number of the server process behind it.
     package func process() async throws(PostgresError) -> Int {
         try await int("select pg_backend_pid()")

@@ -37,11 +37,13 @@ begin
     end if;
 end $$;
 
--- Takes back what is to be read later.
-create or replace function millrace.feed_take_back(the_topic text, the_ref text) returns void
-language plpgsql volatile as $$
+-- Takes back what others are to read later of a person.
+drop function if exists millrace.feed_take_back(text, text);
+create or replace function millrace.feed_take_back(the_topic text, the_ref text, the_person text) returns void
+language plpgsql volatile set enable_seqscan = off set jit = off as $$
 begin
-    delete from millrace.feed f where f.due_at is not null and f.seq is null and f.topic = the_topic and f.ref = the_ref;
+    -- Without `seq is null`, which a row with a time has: no index by that time may be taken, for it has the rows of all.
+    delete from millrace.feed f where f.about = the_person and f.due_at is not null and f.topic = the_topic and f.ref = the_ref;
 end $$;
 
 -- Tells the gateways that changes are taken back, which they hold for a minute for clients that come back.
@@ -72,7 +74,8 @@ begin
     return gone;
 end $$;
 
--- Takes away a person's own rows, all or those of a family. Numbered rows are found by the person, and of the others there are few.
+-- Takes away a person's own rows, all or those of a family. What has no number yet is found by the person, too: `due_at` is left out, because the
+-- indexes that have it are of everybody's rows.
 create or replace function millrace.feed_drop(the_person text, the_family text) returns bigint
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -82,14 +85,12 @@ begin
     perform millrace.feed_taken();
     delete from millrace.feed f where f.seq is not null and f.person = the_person and (the_family is null or f.family = the_family);
     get diagnostics gone = row_count;
-    delete from millrace.feed f where f.seq is null and f.due_at is null and f.person = the_person and (the_family is null or f.family = the_family);
-    get diagnostics n = row_count; gone := gone + n;
-    delete from millrace.feed f where f.seq is null and f.due_at is not null and f.person = the_person and (the_family is null or f.family = the_family);
+    delete from millrace.feed f where f.seq is null and f.person = the_person and (the_family is null or f.family = the_family);
     get diagnostics n = row_count;
     return gone + n;
 end $$;
 
--- Takes away what a person was told of a thread. Numbered rows are found by the person, and of the others there are few.
+-- Takes away what a person was told of a thread, found by the person.
 create or replace function millrace.feed_chat_forget(the_person text, the_thread uuid) returns void
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
@@ -97,7 +98,7 @@ begin
     delete from millrace.feed f
      where f.seq is not null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
     delete from millrace.feed f
-     where f.seq is null and f.due_at is null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
+     where f.seq is null and f.person = the_person and f.topic = 'chat' and (f.ref = the_thread::text or f.data ->> 'thread' = the_thread::text);
 end $$;
 
 -- Takes away what all members were told of a thread.
@@ -105,7 +106,7 @@ create or replace function millrace.feed_chat_end(the_thread uuid) returns void
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
     delete from millrace.feed f where f.seq is not null and f.thread = the_thread;
-    delete from millrace.feed f where f.seq is null and f.due_at is null and f.thread = the_thread;
+    delete from millrace.feed f where f.seq is null and f.thread = the_thread;
 end $$;
 
 -- As far as the last numbering saw: all transactions below `upto`, but for those that were `open`; and what was due at that time.

@@ -17,7 +17,7 @@ declare
     seen jsonb := case when is_gone then '{}'::jsonb else jsonb_build_object('day', new.day, 'color', new.color, 'at', new.at) end;
 begin
     if is_gone then
-        perform millrace.feed_take_back('moods', new.id::text);
+        perform millrace.feed_take_back('moods', new.id::text, new.person);
     end if;
     perform millrace.feed_say(array(
         select millrace.feed_change(at => t, topic => 'moods', person => new.person, ref => new.id::text, change => what,

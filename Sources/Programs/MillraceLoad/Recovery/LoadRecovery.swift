@@ -16,8 +16,10 @@ extension Command {
             meanwhile; and the tries used up, of which a refusal must use none. A provider that has failed three times is \
             not called for --open, and twice as long each further time. A lone webhook comes back when its schedule \
             says, which is after five minutes the third time, and a batch that was refused after half a minute. \
-            Documents that are fetched from elsewhere are not among these: only public addresses are fetched from, and \
-            each is a stranger's own, so a failure stops no other document.
+            Documents are not among these. The one thing that they call through the supervisor is the addresses from which they are \
+            fetched: only public ones are, and each is a stranger's own, so a failure stops no other document and there \
+            is no breaker to recover from. Pages are read by programs of this machine, files in S3 are \
+            fetched without a breaker, and what language models make of documents is a question like those of AI.
             """,
         flags: [
             .repeated(
