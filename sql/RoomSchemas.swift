@@ -199,6 +199,7 @@ package enum RoomSchemas {
             Script("template_render", Embedded.template_render),
             Script("media", Embedded.media),
             Script("media_run", Embedded.media_run),
+            Script("avatars", Embedded.avatars),
             Script("media_hooks", Embedded.media_hooks),
         ])
 
@@ -251,7 +252,8 @@ package enum RoomSchemas {
         name: "checkins", needs: ["events", "people", "mail", "notices"],
         purpose: "who is watched, and alarms",
         migrations: [
-            Script("001_checkins", Embedded._001_checkins)
+            Script("001_checkins", Embedded._001_checkins),
+            Script("002_contacts_of_a_person", Embedded._002_contacts_of_a_person),
         ],
         functions: [
             Script("checkins_rules", Embedded.checkins_rules),
@@ -260,6 +262,7 @@ package enum RoomSchemas {
             Script("checkins_alarms", Embedded.checkins_alarms),
             Script("checkins_contacts", Embedded.checkins_contacts),
             Script("checkins_consent", Embedded.checkins_consent),
+            Script("checkins_watched", Embedded.checkins_watched),
             Script("checkins_timer", Embedded.checkins_timer),
             Script("checkins_watches", Embedded.checkins_watches),
             Script("checkins_views", Embedded.checkins_views),
@@ -292,6 +295,7 @@ package enum RoomSchemas {
             Script("feed_read", Embedded.feed_read),
             Script("feed_rows", Embedded.feed_rows),
             Script("feed_family", Embedded.feed_family),
+            Script("feed_people", Embedded.feed_people),
             Script("feed_chat", Embedded.feed_chat),
             Script("sync_operations", Embedded.sync_operations),
             Script("sync", Embedded.sync),

@@ -88,10 +88,10 @@ import Testing
 
     @Test func `what is not armed, and who acts for another, is refused`() async throws {
         try await withConnection { connection in
+            try await connection.befriend()
             #expect(
                 try await connection.refusal(of: "select millrace.check_in('anna', actor => 'anna')")?.sqlState
                     == "P0002")
-            try await connection.befriend()
             try await connection.arm()
             #expect(try await connection.refusal(of: "select millrace.check_in('anna')")?.sqlState == "22023")
             #expect(

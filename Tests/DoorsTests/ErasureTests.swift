@@ -136,6 +136,8 @@ import Testing
                millrace.check_in('qxzper', actor => 'qxzper', place => '{"latitude": 1, "longitude": 2}');
         select millrace.check_in_contact('zoe', 'qxzper', 1, '{"mail": "qxzmail@example.com", "push": true}', actor => 'zoe'), millrace.check_in_confirm('zoe', 'qxzper'),
                millrace.check_in_accept('zoe', true, 'qxzper');
+        select millrace.check_in_contact_details('qxzper', 'ben', 'Qxzben', 'Qxzfriends', 'times', 'qxzper'),
+               millrace.check_in_contact_details('zoe', 'qxzper', 'Qxzname', 'Qxzfriends', 'times', 'zoe');
         select millrace.check_in_respond(millrace.check_in_alarm('zoe', 'help', 'zoe'), 'qxzper', 'acknowledged');
         select millrace.document_register('https://a.example/qxzpath', 'qxztitle', lesson_id => 'qxzlesson', tenant => 'person:qxzper', actor => 'qxzper'),
                millrace.document_upload('qxzfile.pdf', 'application/pdf', 5, tenant => 'person:qxzper', actor => 'qxzper');

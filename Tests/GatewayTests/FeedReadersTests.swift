@@ -85,9 +85,10 @@ import Testing
             #expect(try await connection.feed(of: "ada", since: all.position).changes.isEmpty)
             #expect(try await connection.feedEnd() == all.position)
             let pages = "select string_agg(f.seq::text, ' ') from millrace.sync_pull"
-            #expect(try await connection.value("\(pages)(0, 2, 'ada') f") == "1 2")
-            #expect(try await connection.value("\(pages)(2, 2, 'ada') f") == "3 4")
-            #expect(try await connection.value("\(pages)(actor => 'ada') f") == "1 2 3 4 5 6")
+            let own = try await connection.column("select f.seq from millrace.sync_pull(actor => 'ada') f")
+            #expect(own.count == 6)
+            #expect(try await connection.value("\(pages)(0, 2, 'ada') f") == own[0..<2].joined(separator: " "))
+            #expect(try await connection.value("\(pages)(\(own[1]), 2, 'ada') f") == own[2..<4].joined(separator: " "))
             for call in [
                 "feed_mine(0, '{moods,weather}', actor => 'ada')", "feed_mine(0, '{null}', actor => 'ada')",
                 "feed_mine(page => 0, actor => 'ada')", "sync_pull(page => 501, actor => 'ada')", "feed_new(0, 0)",

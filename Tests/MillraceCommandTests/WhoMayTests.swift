@@ -78,6 +78,15 @@ import Testing
         "write there": "chat_send('$thread', 'hello'$as)",
         "delete a message of its": "chat_delete('$message'$as)",
         "delete any message, as an operator": "chat_remove('$message')",
+        "see its family, and what it is invited to":
+            "family_mine($as) m cross join lateral (select m ->> 'role' is not distinct from 'teen' and m ->> 'person' = 'kid')",
+        "get a link to its picture": "person_avatar_link('kid'$as)",
+        "see whom it watches over":
+            "check_in_watched($as) w cross join lateral (select w -> 'people' -> 0 ->> 'person' is not distinct from 'zoe')",
+        "see the alarms that it has or was told of":
+            "check_in_alarms($as) a cross join lateral (select coalesce((a -> 'alarms' -> 0 ->> 'is_own')::boolean, false))",
+        "see its alarm": "check_in_alarm_show('$alarm'$as)",
+        "say what a contact of its sees": "check_in_contact_details('kid', 'bob', shares => 'state'$as)",
         "see its watch, contacts and alarms": "check_in_show('kid'$as)",
         "check in": "check_in('kid'$as)",
         "arm its watch": "check_in_arm('kid'$as)",
@@ -106,9 +115,9 @@ import Testing
         "see what happens to its documents":
             "document_feed('l7'$as) f right join (values (1)) v(n) on true cross join lateral (select f.id is not null)",
         "hear what changes for it":
-            "feed_mine(0$as) f right join (values (1)) v(n) on f.ref = 'kid' cross join lateral (select f.seq is not null)",
+            "feed_mine(0$as) f right join (values (1)) v(n) on f.ref = 'kid' and f.change = 'armed' cross join lateral (select f.seq is not null)",
         "catch up with that":
-            "sync_pull(0$as) f right join (values (1)) v(n) on f.ref = 'kid' cross join lateral (select f.seq is not null)",
+            "sync_pull(0$as) f right join (values (1)) v(n) on f.ref = 'kid' and f.change = 'armed' cross join lateral (select f.seq is not null)",
         "get a link to a document of its":
             "document_link((select v::uuid from current_setting('may.document') v), 'original'$as)",
         "see how media of its stand": "media((select v::uuid from current_setting('may.media') v)$as)",
@@ -151,6 +160,8 @@ import Testing
                    millrace.check_in_alarm('kid', actor => 'kid'), millrace.consent_block('mail', 'never@example.com'),
                    millrace.device_add('kid', 'fcm', 'token-0001'),
                    millrace.own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour', actor => 'kid');
+            select millrace.person_profile('kid', avatar => 'https://img.example.com/kid.png', actor => 'kid'),
+                   millrace.check_in_contact('zoe', 'kid', 1, '{"push": true}', actor => 'zoe');
             insert into millrace.sync_device (person, device, token, claims, made_at, expires_at)
             values ('kid', 'phone', 'hash', '{"sub": "kid"}', now(), now() + interval '1 day');
             """#)

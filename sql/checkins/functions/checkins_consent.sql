@@ -97,6 +97,7 @@ begin
         perform millrace.notice_put(d.contact, 'alarm.consent', d.channel, d.address,
             millrace.consent_words(d.person, d.contact, d.channel) || jsonb_build_object('person', d.person, 'ref', d.ref, 'stage', 'consent'),
             'consent:' || d.ref || ':' || d.asks + 1, t, t + interval '7 days', false);
+        perform millrace.checkin_changed(d.person, null, 'asked', jsonb_build_object('contact', d.contact, 'channel', d.channel));
         n := n + 1;
     end loop;
     return n;

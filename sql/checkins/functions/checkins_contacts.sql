@@ -72,6 +72,42 @@ end $$;
 select millrace.door_is('checkins', 'check_in_contact', 'client, worker', 'actor person',
     'Names a contact, and how it is reached.', who_may => array['name a contact of its: itself, back end, staff']);
 
+-- What the person says of a contact, for itself: a name and a group; and what that contact, once its account has agreed, sees of the person's watch:
+-- nothing, its state, or its times too. null leaves a value as it is, and an empty text clears it. Whom an alarm tells does not depend on it.
+create or replace function millrace.check_in_contact_details(
+    person text, contact text, name text default null, label text default null, shares text default null, actor text default null,
+    caller millrace.caller_name default current_user
+) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    one record;
+begin
+    perform millrace.acts_as_person(check_in_contact_details.actor, check_in_contact_details.person, caller => check_in_contact_details.caller);
+    for one in select * from (values ('name', check_in_contact_details.name), ('label', check_in_contact_details.label)) v(field, value) loop
+        if one.value <> '' and (btrim(one.value) = '' or length(one.value) > millrace.most('display_name') or one.value ~ E'[\\u0001-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069]') then
+            perform millrace.refuse(format('the %s is blank, too long, or has control characters', one.field), one.field,
+                'Give 1 to 100 characters, null to leave it as it is, or an empty text to clear it.');
+        end if;
+    end loop;
+    if check_in_contact_details.shares not in ('', 'nothing', 'state', 'times') then
+        perform millrace.refuse(format('%L cannot be shared', left(check_in_contact_details.shares, 60)), 'shares', 'Give nothing, state or times.');
+    end if;
+    update millrace.watch_contact c
+       set name = case when check_in_contact_details.name is null then c.name else nullif(btrim(check_in_contact_details.name), '') end,
+           label = case when check_in_contact_details.label is null then c.label else nullif(btrim(check_in_contact_details.label), '') end,
+           shares = case when check_in_contact_details.shares is null then c.shares else coalesce(nullif(check_in_contact_details.shares, ''), 'nothing') end
+     where c.person = check_in_contact_details.person and c.contact = check_in_contact_details.contact;
+    if not found then
+        perform millrace.refuse('there is no such contact', 'contact', 'check_in_contact names one.', 'P0002', 'not_found');
+    end if;
+    perform millrace.checkin_changed(check_in_contact_details.person, null, 'contact', jsonb_build_object('contact', check_in_contact_details.contact));
+    return true;
+end $$;
+select millrace.door_is('checkins', 'check_in_contact_details', 'client, worker', 'actor person',
+    'Says how the person calls a contact, its group, and what it sees.', words => '{"shares": ["", "nothing", "state", "times"]}',
+    who_may => array['say what a contact of its sees: itself, back end, staff']);
+
 -- Refuses a change that would leave a running watch without anybody to tell.
 create or replace function millrace.watch_must_reach(the_person text) returns void
 language plpgsql volatile as $$

@@ -23,10 +23,21 @@ $$;
 create or replace function millrace.alarm_rounds() returns int
 language sql immutable as 'select 3';
 
+-- What changes is told to workers; and of watches and alarms an event goes to the app's own server, without what anybody wrote and without a contact.
 create or replace function millrace.checkin_changed(the_person text, the_alarm uuid, the_change text, the_data jsonb default '{}') returns void
-language sql volatile as $$
-    insert into millrace.checkin_change (at, person, alarm, change, data) values (millrace.now(), the_person, the_alarm, the_change, the_data)
-$$;
+language plpgsql volatile as $$
+declare
+    said text;                                            -- assigned, not performed: Postgres prepares a `perform` again in every call
+begin
+    insert into millrace.checkin_change (at, person, alarm, change, data) values (millrace.now(), the_person, the_alarm, the_change, the_data);
+    if the_alarm is not null and the_change in ('raised', 'escalated', 'answered', 'unreachable', 'resolved') then
+        said := millrace.event_say('millrace.alarm.' || the_change, '/millrace/check-ins', the_alarm::text, null,
+            jsonb_build_object('person', the_person, 'alarm', the_alarm) || (the_data - array['contact', 'reason']));
+    elsif the_alarm is null and the_change in ('armed', 'paused', 'disarmed') then
+        said := millrace.event_say('millrace.check_in.' || the_change, '/millrace/check-ins', the_person, null,
+            jsonb_build_object('person', the_person) || (the_data - array['contact', 'reason']));
+    end if;
+end $$;
 
 create or replace function millrace.watch_span(span interval, field text, least_seconds float8, most_seconds float8) returns void
 language plpgsql immutable as $$

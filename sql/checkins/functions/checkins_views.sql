@@ -2,7 +2,7 @@
 
 create or replace function millrace.watch_contacts(the_person text) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select coalesce(jsonb_agg(jsonb_build_object('contact', c.contact, 'step', c.step, 'wait_seconds', extract(epoch from c.wait), 'channels', (
+    select coalesce(jsonb_agg(jsonb_build_object('contact', c.contact, 'name', c.name, 'label', c.label, 'shares', c.shares, 'step', c.step, 'wait_seconds', extract(epoch from c.wait), 'channels', (
         select jsonb_agg(jsonb_build_object('channel', d.channel, 'address', d.address, 'consent',
                     case when d.declined_at is not null then 'declined' when d.verified_at is not null then 'given' when d.asked_at is not null then 'asked'
                          when d.held_until is not null then 'held' else 'none' end, 'held_until', d.held_until)

@@ -13,7 +13,26 @@ begin
     return w;
 end $$;
 
--- The new expiry. `at` is when an offline device took it: used if it lies between the last check-in and two minutes from now and is not
+-- A watch that does not run, because nobody can be told yet: it keeps the interval, and when the person last checked in. The timer does not know it.
+create or replace function millrace.watch_unarmed(the_person text, the_every interval, checked_in timestamptz, t timestamptz) returns millrace.watch
+language plpgsql volatile as $$
+declare
+    w millrace.watch;
+begin
+    insert into millrace.watch as x (person, every, grace, warnings, zone, state, last_checked_in, expires_at, created_at)
+    values (the_person, coalesce(the_every, '1 hour'), '5 min', '{10 min}', coalesce(millrace.zone_of(the_person), 'UTC'), 'disarmed',
+            checked_in, checked_in + coalesce(the_every, '1 hour'), t)
+        on conflict (person) do update
+       set every = coalesce(the_every, x.every), last_checked_in = coalesce(checked_in, x.last_checked_in),
+           expires_at = coalesce(checked_in + coalesce(the_every, x.every), x.expires_at)
+     where x.state = 'disarmed'
+    returning * into w;
+    return w;                                              -- null: it was armed meanwhile
+end $$;
+
+-- The new expiry. A person may check in before anybody has agreed to be told: then the answer says when the next check-in would be due, the watch stays
+-- disarmed, and nothing happens at that time. Where somebody could be told, a watch that does not run refuses: nobody is to believe to be watched.
+-- `at` is when an offline device took it: used if it lies between the last check-in and two minutes from now and is not
 -- older than a day, by the clock that counts; otherwise the check-in counts as of now, and says so in the feed. Never later than now: a clock
 -- that is ahead does not lengthen anything.
 create or replace function millrace.check_in(person text, at timestamptz default null, actor text default null, place jsonb default null, caller millrace.caller_name default current_user) returns timestamptz
@@ -29,9 +48,19 @@ begin
     perform millrace.acts_as_person(check_in.actor, check_in.person, caller => check_in.caller);
     select * into w from millrace.watch x where x.person = check_in.person for no key update;
     if not found or w.state = 'disarmed' then
-        perform millrace.refuse(case when found then 'the watch is disarmed' else 'this person has no watch' end, 'person',
-            'Nobody would notice a missing check-in: arm it with check_in_arm.', case when found then '55000' else 'P0002' end,
-            case when found then 'wrong_state' else 'not_found' end);
+        if cardinality(millrace.watch_steps(check_in.person)) = 0 then
+            t := millrace.now();
+            perform millrace.place_keep(check_in.person, millrace.place_usable(check_in.place, t), t);
+            e := case when said between greatest(w.last_checked_in, t - interval '24 hours') and t then said else t end;
+            w := millrace.watch_unarmed(check_in.person, null, e, t);
+            if w.person is not null then
+                return w.expires_at;
+            end if;                                        -- armed meanwhile
+            return millrace.check_in(check_in.person, check_in.at, check_in.actor, null, caller => check_in.caller);
+        end if;
+        perform millrace.refuse(case when w.person is not null then 'the watch is disarmed' else 'this person has no watch' end, 'person',
+            'Nobody would notice a missing check-in: arm it with check_in_arm.', case when w.person is not null then '55000' else 'P0002' end,
+            case when w.person is not null then 'wrong_state' else 'not_found' end);
     end if;
     t := millrace.now();                                   -- behind the lock: this decides
     if check_in.place is not null then
@@ -108,7 +137,7 @@ begin
     end if;
     select * into w from millrace.watch x where x.person = check_in_arm.person for no key update;
     t := millrace.now();
-    if w.state = 'expired' or w.expires_at <= t then
+    if w.state = 'expired' or (w.state <> 'disarmed' and w.expires_at <= t) then
         perform millrace.check_in(check_in_arm.person, actor => check_in_arm.person, caller => check_in_arm.caller);   -- an alarm is not armed away: it ends as late
     end if;
     insert into millrace.watch as x (person, every, grace, warnings, zone, state, last_checked_in, expires_at, wake_at, created_at)
@@ -160,8 +189,16 @@ declare
 begin
     perform millrace.acts_as_person(check_in_set_interval.actor, check_in_set_interval.person, caller => check_in_set_interval.caller);
     perform millrace.watch_span(check_in_set_interval.every, 'every', 1, 86400 * 31);
-    w := millrace.watch_of(check_in_set_interval.person);
+    select * into w from millrace.watch x where x.person = check_in_set_interval.person for no key update;
     t := millrace.now();
+    if not found then                                      -- chosen before anybody has agreed; arming takes what is given then
+        w := millrace.watch_unarmed(check_in_set_interval.person, check_in_set_interval.every, null, t);
+        if w.person is not null then
+            perform millrace.checkin_changed(w.person, null, 'interval', jsonb_build_object('every', check_in_set_interval.every));
+            return null;
+        end if;
+        w := millrace.watch_of(check_in_set_interval.person);
+    end if;
     perform millrace.checkin_changed(w.person, null, 'interval', jsonb_build_object('every', check_in_set_interval.every));
     if w.state in ('expired', 'disarmed') or w.expires_at <= t then
         update millrace.watch x set every = check_in_set_interval.every where x.person = w.person;   -- what has passed has passed

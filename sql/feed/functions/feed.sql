@@ -3,7 +3,7 @@
 
 create or replace function millrace.feed_topics() returns text[]
 language sql immutable parallel safe as $$
-    select array['documents', 'check-ins', 'alarms', 'quests', 'moods', 'notices', 'mail', 'chat', 'lessons', 'subscriptions', 'ai', 'media']
+    select array['documents', 'check-ins', 'alarms', 'quests', 'moods', 'notices', 'mail', 'chat', 'lessons', 'subscriptions', 'ai', 'media', 'people']
 $$;
 
 -- As in `event_wake`: a notification is sent only while a reader sleeps, which then holds (1297239642, 0) alone.
@@ -279,7 +279,7 @@ declare
     n bigint;
 begin
     gone := gone + millrace.feed_drop(feed_erase_person.person, null);
-    update millrace.feed f set actor = null, data = f.data - array['contact', 'acknowledged_by', 'seen_by'] where f.actor = feed_erase_person.person;
+    update millrace.feed f set actor = null, data = f.data - array['contact', 'acknowledged_by', 'seen_by', 'invited_by'] where f.actor = feed_erase_person.person;
     get diagnostics n = row_count;
     return gone + n;
 end $$;

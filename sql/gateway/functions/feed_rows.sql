@@ -41,7 +41,9 @@ declare
     what text := 'armed';
     said text;                                             -- assigned, not performed, as in feed_wake
 begin
-    if tg_op = 'UPDATE' then
+    if new.state = 'disarmed' and (tg_op = 'INSERT' or old.state = 'disarmed') then
+        what := case when tg_op = 'INSERT' or new.last_checked_in is not distinct from old.last_checked_in then 'interval' else 'checked_in' end;
+    elsif tg_op = 'UPDATE' then
         what := case when new.last_checked_in is distinct from old.last_checked_in then
                     case when old.state = 'disarmed' or new.every <> old.every or new.grace <> old.grace or new.warnings <> old.warnings or new.zone <> old.zone
                          then 'armed' else 'checked_in' end
@@ -52,16 +54,50 @@ begin
     said := millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'check-ins', person => new.person, ref => new.person, change => what,
         data => jsonb_build_object('state', new.state, 'last_checked_in', new.last_checked_in, 'check_in_interval', new.every, 'check_in_expiration', new.expires_at)
             || case new.state when 'paused' then jsonb_build_object('paused_until', new.wake_at) else '{}' end)]);
+    -- Contacts hear of another state where the person shares it; not of each check-in, whose times the door shows.
+    if tg_op = 'UPDATE' and new.state <> old.state and not (new.state in ('armed', 'warned') and old.state in ('armed', 'warned')) then
+        perform millrace.feed_say(array(
+            select millrace.feed_change(at => millrace.now(), topic => 'check-ins', person => c.contact, ref => new.person, change => 'watched',
+                       data => jsonb_build_object('person', new.person) || millrace.watch_shared(new.person, c.shares), about => new.person)
+              from millrace.watch_contact c
+             where c.person = new.person and c.shares <> 'nothing' and millrace.contact_account(c.person, c.contact) is not null));
+    end if;
     return null;
 end $$;
 
--- A watch's contacts; alarms have triggers of their own.
+-- What a person shares with a contact has changed.
+create or replace function millrace.feed_sharing() returns trigger
+language plpgsql as $$
+begin
+    perform millrace.feed_say(array(
+        select millrace.feed_change(at => millrace.now(), topic => 'check-ins', person => new.contact, ref => new.person, change => 'watched',
+                   data => jsonb_build_object('person', new.person, 'shares', new.shares) || millrace.watch_shared(new.person, new.shares), about => new.person)
+         where millrace.contact_account(new.person, new.contact) is not null));
+    return null;
+end $$;
+
+-- An account that was asked, or has agreed, is no contact any more.
+create or replace function millrace.feed_contact_gone() returns trigger
+language plpgsql as $$
+begin
+    perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'check-ins', person => old.contact, ref => old.person, change => 'unwatched',
+        data => jsonb_build_object('person', old.person), about => old.person)]);
+    return null;
+end $$;
+
+-- A watch's contacts, and the account that is asked to be one, or has answered on another of its devices; alarms have triggers of their own.
 create or replace function millrace.feed_contacts() returns trigger
 language plpgsql as $$
 begin
     perform millrace.feed_say(array(
         select millrace.feed_change(at => n.at, topic => 'check-ins', person => n.person, ref => n.person, change => n.change, data => n.data, about => n.data ->> 'contact')
-          from news n where n.change in ('contact', 'contact_removed', 'consent_given', 'consent_declined', 'at_not_used')));
+          from news n where n.change in ('contact', 'contact_removed', 'consent_given', 'consent_declined', 'at_not_used')
+        union all
+        select millrace.feed_change(at => n.at, topic => 'check-ins', person => n.data ->> 'contact', ref => n.person,
+                   change => case n.change when 'asked' then 'asked' else 'answered' end,
+                   data => jsonb_build_object('person', n.person) || case n.change when 'asked' then '{}' else jsonb_build_object('agrees', n.change = 'consent_given') end,
+                   about => n.person)
+          from news n where n.change in ('asked', 'consent_given', 'consent_declined') and n.data ->> 'channel' = 'push'));
     return null;
 end $$;
 
@@ -155,4 +191,17 @@ begin
     create trigger a_feed_has_its_notice after update on millrace.notice for each row
         when (new.parent is null and (new.status <> old.status and (new.status in ('accepted', 'failed') or new.kind like 'own.%' and new.status <> 'attempting') or new.kind like 'own.%' and new.due_at <> old.due_at) and (new.kind not like 'alarm.%' or new.kind = 'alarm.warning' or new.channel is not distinct from 'push'))
         execute function millrace.feed_notice();
+end $$;
+
+do $$
+begin
+    if exists (select from pg_trigger g where g.tgrelid = 'millrace.watch_contact'::regclass and g.tgname = 'a_feed_has_its_sharing') then
+        return;
+    end if;
+    create trigger a_feed_has_its_sharing after update on millrace.watch_contact for each row
+        when (new.shares <> old.shares)
+        execute function millrace.feed_sharing();
+    create trigger a_feed_has_its_former_contact after delete on millrace.watch_address for each row
+        when (old.channel = 'push' and (old.asked_at is not null or old.verified_at is not null))
+        execute function millrace.feed_contact_gone();
 end $$;

@@ -200,6 +200,8 @@ declare
     m millrace.media;
     n bigint := 0;
 begin
+    perform millrace.blob_release(millrace.avatar_blob(p.avatar), 'avatar:' || p.person) from millrace.profile p
+      where p.person = media_erase_person.person and p.avatar like 'blob:%';
     for m in select x.* from millrace.media x where x.owner = media_erase_person.person or x.tenant = millrace.personal_tenant(media_erase_person.person) order by x.id for update loop
         perform millrace.media_gone(m);
         n := n + 1;

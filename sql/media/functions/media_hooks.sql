@@ -2,6 +2,7 @@
 do $$
 begin
     perform millrace.hooks_are('media', '[
+        {"event": "avatar", "function": "avatar_keep", "position": 10},
         {"event": "expire", "function": "media_expire", "position": 90},
         {"event": "erase", "function": "media_erase_person", "position": 80},
         {"event": "check", "function": "media_check_asked", "position": 10},

@@ -217,6 +217,38 @@ select millrace.door_is('people', 'family_invitations', 'client, worker', 'actor
     'Who is invited to a family.', who_may => array['see who is invited: parent, back end, staff',
         'see what it is invited to: itself, back end, staff']);
 
+-- A person's family, who is in it, and what the person is invited to: what an app asks for first after a reinstall. Parents see whom the
+-- family has invited. At most 500 members; a person is in one family at a time.
+create or replace function millrace.family_mine(actor text default null, caller millrace.caller_name default current_user) returns jsonb
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    me text := millrace.acting_person(family_mine.actor, caller => family_mine.caller);
+    t timestamptz := millrace.now();
+    m millrace.family_member;
+    f millrace.family;
+begin
+    select * into m from millrace.family_member x where x.person = me and x.family is not null;
+    select * into f from millrace.family x where x.family = m.family;
+    return jsonb_build_object('person', me, 'family', f.family, 'role', m.role, 'joined_at', m.joined_at, 'zone', f.zone, 'week_starts', f.week_starts,
+        'members', coalesce((
+            select jsonb_agg(jsonb_build_object('person', x.person, 'role', x.role, 'joined_at', x.joined_at, 'display_name', p.display_name, 'avatar', p.avatar)
+                   order by x.joined_at, x.person)
+              from (select * from millrace.family_member y where y.family = f.family order by y.joined_at, y.person limit millrace.most('page')) x
+              left join millrace.profile p on p.person = x.person), '[]'),
+        'invited', coalesce((
+            select jsonb_agg(jsonb_build_object('person', i.person, 'role', i.role, 'invited_by', i.invited_by, 'invited_at', i.invited_at, 'expires_at', i.expires_at,
+                       'declined_at', i.declined_at) order by i.person)
+              from millrace.family_invitation i where i.family = f.family and m.role = 'parent' and i.expires_at > t), '[]'),
+        'invited_to', coalesce((
+            select jsonb_agg(jsonb_build_object('family', i.family, 'role', i.role, 'invited_by', i.invited_by, 'invited_by_name', millrace.display_name(i.invited_by),
+                       'invited_at', i.invited_at, 'expires_at', i.expires_at, 'declined_at', i.declined_at) order by i.family)
+              from (select * from millrace.family_invitation y where y.person = me and y.expires_at > t order by y.family limit millrace.most('page')) i), '[]'));
+end $$;
+select millrace.door_is('people', 'family_mine', 'client, worker', 'actor person',
+    'The person''s family, its members, and open invitations.',
+    who_may => array['see its family, and what it is invited to: itself, back end, staff']);
+
 -- For the person itself; a parent may remove a teen, and a back end anybody. Nothing is deleted: points, moods and streaks stay the
 -- person's.
 create or replace function millrace.family_leave(family text, person text, caller millrace.caller_name default current_user) returns boolean

@@ -34,6 +34,10 @@ begin
     if person_profile.map not in ('', 'geo', 'osm', 'apple', 'google') then
         perform millrace.refuse(format('the map %L is unknown', left(person_profile.map, 60)), 'map', 'Give geo (an app of the device), osm, apple or google, null to leave it as it is, or an empty text to clear it.');
     end if;
+    if person_profile.avatar is not null then              -- a room that keeps pictures says whether the caller may name this one
+        perform millrace.hooks_must('avatar', jsonb_build_object('person', person_profile.person, 'avatar', person_profile.avatar, 'caller', person_profile.caller,
+            'was', (select p.avatar from millrace.profile p where p.person = person_profile.person)));
+    end if;
     insert into millrace.profile as p (person, display_name, locale, zone, reminder_hour, avatar, map, changed_at)
     values (person_profile.person, nullif(btrim(person_profile.display_name), ''), nullif(person_profile.locale, ''), nullif(person_profile.zone, ''),
             nullif(person_profile.reminder_hour, -1), nullif(person_profile.avatar, ''), nullif(person_profile.map, ''), millrace.now())
@@ -61,6 +65,7 @@ declare
     me text := millrace.actor_of(person_show.actor, caller => person_show.caller);
     p millrace.profile;
     n millrace.notice_preference;
+    m millrace.family_member;
     shown jsonb;
 begin
     perform millrace.valid_name(person_show.person, 'person');
@@ -73,7 +78,8 @@ begin
     if me <> person_show.person then
         return shown;
     end if;
-    return shown || jsonb_build_object('locale', p.locale, 'zone', p.zone, 'reminder_hour', p.reminder_hour, 'map', p.map,
+    select * into m from millrace.family_member x where x.person = person_show.person;
+    return shown || jsonb_build_object('family', m.family, 'role', m.role, 'locale', p.locale, 'zone', p.zone, 'reminder_hour', p.reminder_hour, 'map', p.map,
         'notices', case when n.person is not null then jsonb_build_object('zone', n.zone, 'quiet_from', n.quiet_from, 'quiet_to', n.quiet_to, 'channels', n.channels, 'locale', n.locale) end);
 end $$;
 select millrace.door_is('people', 'person_show', 'client, worker', 'actor person',

@@ -32,7 +32,7 @@ struct MemoryCheckIns: CheckInClient {
     func setInterval(_ interval: Duration) async throws -> Submission<Date?> {
         let person = memory.person
         return try await memory.gateway.submit(isUrgent: true) { state in
-            var watch = try state.watch(of: person)
+            var watch = state.watches[person] ?? MemoryState.unarmed
             watch.settings.every = interval
             if watch.state != "disarmed" {
                 watch.expiration = max(
@@ -80,7 +80,8 @@ struct MemoryCheckIns: CheckInClient {
             let alarms = state.alarms.filter { $0.value.person == person && $0.value.state != "resolved" }
             guard watch != nil || !contacts.isEmpty || !alarms.isEmpty else { return nil }
             return CheckInState(
-                person: person, state: watch?.state, lastCheckedIn: watch?.lastCheckedIn,
+                person: person, state: watch?.state,
+                lastCheckedIn: watch.flatMap { $0.lastCheckedIn == .distantPast ? nil : $0.lastCheckedIn },
                 checkInExpiration: watch?.expiration,
                 checkInInterval: watch.map { SpanCoding.text($0.settings.every) }, pausedUntil: watch?.pausedUntil,
                 contacts: contacts.map(\.shown),
@@ -224,6 +225,9 @@ extension MemoryState {
         return watch
     }
 
+    /// A watch that does not run, because nobody can be told yet.
+    static let unarmed = Watch(settings: WatchSettings(), state: "disarmed", lastCheckedIn: .distantPast)
+
     func reachable(_ person: String) -> [String] {
         contacts[person, default: [:]].values.filter { $0.consent == "given" }.map(\.contact.name).sorted()
     }
@@ -238,14 +242,23 @@ extension MemoryState {
 
     /// As the gateway does: a time that cannot be true counts as now.
     mutating func checkIn(_ person: String, at: Date) throws -> Date {
-        var watch = try watch(of: person)
-        guard watch.state != "disarmed" else { throw AppError(.conflict, "the watch is disarmed", field: "person") }
+        let isAlone = reachable(person).isEmpty
+        var watch = try isAlone ? watches[person] ?? Self.unarmed : watch(of: person)
+        guard watch.state != "disarmed" || isAlone else {
+            throw AppError(.conflict, "the watch is disarmed", field: "person")
+        }
         let now = now()
         let isUsed =
             at >= watch.lastCheckedIn && at <= now.addingTimeInterval(120) && at >= now.addingTimeInterval(-86400)
         let counted = isUsed ? min(at, now) : now
         let expiry = counted.addingTimeInterval(watch.settings.every.inSeconds)
         watch.lastCheckedIn = counted
+        if watch.state == "disarmed" {  // nobody could be told: it counts, and nothing waits for the next
+            watch.expiration = expiry
+            watches[person] = watch
+            changed(.checkIns, person, "checked_in", for: [person])
+            return expiry
+        }
         watch.expiration = (watch.expiration ?? now) > now ? max(watch.expiration ?? now, expiry) : expiry
         if watch.state != "paused" { watch.state = (watch.expiration ?? now) > now ? "armed" : "expired" }
         watches[person] = watch
