@@ -1,10 +1,17 @@
 -- Who hears of documents, mail, notices, check-ins and alarms. A row holds what the person's own doors show: ids, states and times; no
 -- addresses, and nothing that another person wrote.
 
--- The owner; a document of nobody in particular is for all of its tenant.
+-- The owner; a document of nobody in particular is for all of its tenant. Who wants to be told that a document is ready gets a notice, too; the parts of
+-- one are told with it.
 create or replace function millrace.feed_documents() returns trigger
 language plpgsql as $$
 begin
+    perform millrace.notice_about(n.owner, 'document.ready', 'document:' || n.document || ':' || extract(epoch from n.at),
+        jsonb_strip_nulls(jsonb_build_object('document', n.document, 'lesson', n.lesson_id, 'status', n.data ->> 'status', 'body', d.title)),
+        case d.status when 'completed' then array['Your document is ready', 'Dein Dokument ist fertig', 'مستندك جاهز']
+                      else array['A document could not be read', 'Ein Dokument ließ sich nicht lesen', 'تعذّرت قراءة مستند'] end)
+       from news n join millrace.document d on d.id = n.document
+      where n.change = 'processing_complete' and n.owner is not null and d.parent is null;
     perform millrace.feed_say(array(
         select millrace.feed_change(at => n.at, topic => 'documents', person => n.owner, tenant => n.tenant, lesson => n.lesson_id, ref => n.document::text,
                    change => n.change, data => n.data)
@@ -12,14 +19,19 @@ begin
     return null;
 end $$;
 
--- Mail names no person. What a client sent is of its tenant, which without a tenant in the claims is the person; what a server sent is the
--- server's.
+-- What a client sent is of its tenant, which without a tenant in the claims is the person. What a server sent is the server's, and that of the person
+-- whom it named as the reader. switched_from: another service had been tried before.
 create or replace function millrace.feed_mail() returns trigger
 language plpgsql as $$
 begin
     perform millrace.feed_say(array(
-        select millrace.feed_change(at => n.at, topic => 'mail', tenant => m.tenant, ref => n.message::text, change => n.change, data => n.data)
-          from news n join millrace.mail m on m.id = n.message where m.tenant is not null and not millrace.is_backend(m.owner)));
+        select millrace.feed_change(at => n.at, topic => 'mail', person => case when not s.is_clients then m.person end, tenant => case when s.is_clients then m.tenant end,
+                   ref => n.message::text, change => n.change,
+                   data => n.data || jsonb_strip_nulls(jsonb_build_object('template', m.template, 'switched_from', (
+                       select a.provider from millrace.mail_attempt a where a.message = m.id and a.provider <> m.service order by a.n desc limit 1))))
+          from news n join millrace.mail m on m.id = n.message
+         cross join lateral (select m.tenant is not null and not millrace.is_backend(m.owner) as is_clients) s
+         where s.is_clients or m.person is not null));
     return null;
 end $$;
 

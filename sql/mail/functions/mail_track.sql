@@ -300,10 +300,12 @@ create or replace view millrace.mail_analytics as
 select t.type, t.service, t.template, t.success, t.at, t.error from millrace.mail_tale t;
 select millrace.view_is('mail', 'mail_analytics', 'worker, viewer');
 
--- One message, for the caller that enqueued it.
+-- One message, for the caller that enqueued it, and for the person whom it is for.
 create or replace function millrace.mail_message(id uuid, caller millrace.caller_name default current_user) returns setof millrace.mail_messages
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id and millrace.may_see(m.owner, m.tenant, caller => mail_message.caller)
+    select v.* from millrace.mail_messages v join millrace.mail m on m.id = v.id where v.id = mail_message.id
+       and (millrace.may_see(m.owner, m.tenant, caller => mail_message.caller)
+            or millrace.claims_count(mail_message.caller) and m.person = millrace.claims(mail_message.caller) ->> 'sub')
 $$;
 select millrace.door_is('mail', 'mail_message', 'client, worker', 'tenant mail', 'One mail, and what became of it.');
 

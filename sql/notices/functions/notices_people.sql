@@ -176,3 +176,14 @@ language sql stable as $$
     union all
     select 'device', left(encode(sha256(convert_to(d.token, 'UTF8')), 'hex'), 16), to_jsonb(d) - 'token' from millrace.device d where d.person = notices_export_person.person
 $$;
+
+-- A notice of a kind that a person gets only after it has said so: a list of channels under that name in the `kinds` of its preferences. The titles are
+-- English, German and Arabic.
+create or replace function millrace.notice_about(the_person text, the_kind text, the_key text, the_data jsonb, titles text[]) returns void
+language plpgsql volatile as $$
+begin
+    if exists (select from millrace.notice_preference p where p.person = the_person and jsonb_array_length(p.channels -> 'kinds' -> the_kind) > 0) then
+        perform millrace.notice_send(the_person, the_kind,
+            the_data || jsonb_build_object('title', millrace.in_language(millrace.words_language(millrace.notice_locale(the_person)), titles[1], titles[2], titles[3])), key => the_key);
+    end if;
+end $$;

@@ -40,6 +40,8 @@ begin
         perform millrace.event_say('com.classnotes.quota.warning', '/millrace/quotas', the_name, the_tenant,
             jsonb_build_object('tenant', the_tenant, 'name', the_name, 'limit', q.allowed, 'used', ceil(case when fits then total else q.used end),
                 'reset_date', millrace.quota_reset(q.period, q.since)));
+        perform millrace.hooks_must('quota_warned', jsonb_build_object('tenant', the_tenant, 'name', the_name, 'share', share, 'since', q.since, 'limit', q.allowed,
+            'used', ceil(case when fits then total else q.used end), 'reset_date', millrace.quota_reset(q.period, q.since)));
     end if;
     return fits;
 end $$;

@@ -5,6 +5,7 @@ begin
         {"event": "expire", "function": "subscriptions_expire", "position": 120},
         {"event": "erase", "function": "subscriptions_erase_person", "position": 130},
         {"event": "measure", "function": "subscription_measures", "position": 70},
+        {"event": "quota_warned", "function": "subscription_quota_warned", "position": 10},
         {"event": "quota_said", "function": "subscription_quota_said", "position": 10},
         {"event": "state", "function": "subscription_status_part", "position": 80},
         {"event": "keeps", "function": "subscription_keeps", "position": 30},

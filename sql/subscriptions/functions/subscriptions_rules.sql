@@ -163,9 +163,31 @@ begin
     return true;
 end $$;
 
+-- The one whose quota it is hears that most of it is used; where that is a person, by a notice too if it wants that.
+create or replace function millrace.subscription_quota_warned(about jsonb) returns bigint
+language plpgsql volatile as $$
+declare
+    the_tenant text := about ->> 'tenant';
+    the_person text := case when the_tenant like 'person:%' then substr(the_tenant, 8) end;
+    said jsonb := about - array['tenant', 'since'];
+begin
+    perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'subscriptions', person => the_person,
+        tenant => case when the_person is null then the_tenant end, ref => about ->> 'name', change => 'quota_warning', data => said)]);
+    perform millrace.notice_about(the_person, 'quota.warning', concat_ws(':', 'quota', about ->> 'name', about ->> 'since', about ->> 'share'),
+        said || jsonb_build_object('body', (about ->> 'name') || ': ' || (about ->> 'used') || ' / ' || (about ->> 'limit')),
+        case when (about ->> 'share')::int < 100 then array['Most of your plan is used', 'Dein Tarif ist fast verbraucht', 'أوشكت خطتك على النفاد']
+             else array['Your plan is used up', 'Dein Tarif ist verbraucht', 'نفدت خطتك'] end)
+      where the_person is not null;
+    return 1;
+end $$;
+
 create or replace function millrace.subscription_feed(s millrace.subscription) returns void
 language plpgsql volatile as $$
 begin
+    perform millrace.notice_about(s.person, 'subscription.changed', concat_ws(':', 'subscription:changed', s.id, s.plan, s.state, extract(epoch from s.period_end)),
+        jsonb_strip_nulls(jsonb_build_object('plan', s.plan, 'state', s.state, 'body', coalesce((select p.title from millrace.subscription_plan p where p.name = s.plan), s.plan))),
+        array['Your subscription has changed', 'Dein Abo hat sich geändert', 'تغيّر اشتراكك'])
+      where s.person is not null;
     perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'subscriptions', person => s.person, tenant => s.tenant, ref => s.id::text,
         change => s.state, data => jsonb_strip_nulls(jsonb_build_object('plan', s.plan, 'state', s.state, 'store', s.store, 'renews', s.renews, 'period_end', s.period_end)))]);
 end $$;
