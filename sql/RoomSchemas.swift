@@ -129,6 +129,7 @@ package enum RoomSchemas {
             Script("mail_attachment_check", Embedded.mail_attachment_check),
             Script("mail_send", Embedded.mail_send),
             Script("mail_house", Embedded.mail_house),
+            Script("mail_events", Embedded.mail_events),
             Script("mail_why", Embedded.mail_why),
             Script("mail_hooks", Embedded.mail_hooks),
         ])
@@ -143,6 +144,7 @@ package enum RoomSchemas {
             Script("notices", Embedded.notices),
             Script("notices_people", Embedded.notices_people),
             Script("notices_own", Embedded.notices_own),
+            Script("notices_backend", Embedded.notices_backend),
             Script("notices_take", Embedded.notices_take),
             Script("notices_record", Embedded.notices_record),
             Script("notices_lanes", Embedded.notices_lanes),
@@ -233,7 +235,8 @@ package enum RoomSchemas {
         purpose: "daily quests, moods, hobbies, points",
         kinds: ["quests.rollover"],
         migrations: [
-            Script("001_quests", Embedded._001_quests)
+            Script("001_quests", Embedded._001_quests),
+            Script("002_awards_of_back_ends", Embedded._002_awards_of_back_ends),
         ],
         functions: [
             Script("quests_rules", Embedded.quests_rules),

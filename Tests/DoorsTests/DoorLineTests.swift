@@ -50,7 +50,7 @@ import Testing
     private static let closed: [String: String] = [
         "client": """
         claim finish complete enqueue_bulk job_list jobs_read jobs_find audit_list blob blob_open blob_put blob_allow mail_take mail_list \
-        mail_suppress check_in_confirm check_in_consent check_in_resolve points_award notice_send subscription_stripe quota_set \
+        mail_suppress check_in_confirm check_in_consent check_in_resolve notice_cancel subscription_stripe quota_set \
         right_staff right_admin right_view right_operate right_claims grant_backend trust_claims grant_enqueue operation_start \
         webhook_secrets link_key_set chat_remove gateway_doors gateway_take sync_device_claims template_publish
         """,
@@ -99,7 +99,7 @@ import Testing
                   from pg_proc p cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
                  where \(unlined) and a.grantee <> p.proowner
                 """)
-            #expect(others == ["right_backend \(world.backend)"])
+            #expect(others == ["right_backend \(world.backend)", "right_backend \(world.service)"])
             let callers = try await world.owner.column(
                 "select p.proname from pg_proc p where \(unlined) and p.prosecdef and 'caller' = any (p.proargnames)")
             #expect(Set(callers) == Self.doorless)

@@ -13,6 +13,8 @@ struct DoorWorld {
     let anon: String
     let signedIn: String
     let backend: String
+    /// A back end's role behind a gateway such as PostgREST, as Supabase has it.
+    let service: String
     let other: String
 
     static let nowhere = "00000000-0000-4000-8000-000000000000"
@@ -35,6 +37,7 @@ struct DoorWorld {
         let anon = TestCluster.name("anon")
         let signedIn = TestCluster.name("user")
         let backend = TestCluster.name("backend")
+        let service = TestCluster.name("service")
         let other = TestCluster.name("other")
 
         func create(_ office: Connection) async throws {
@@ -42,14 +45,14 @@ struct DoorWorld {
             try await office.run(
                 """
                 create role \(gateway) login noinherit; create role \(anon); create role \(signedIn);
-                create role \(backend) login; create role \(other) login;
-                grant \(anon), \(signedIn) to \(gateway);
-                grant \(names.client) to \(anon), \(signedIn), \(backend), \(other), \(names.attacker)
+                create role \(service); create role \(backend) login; create role \(other) login;
+                grant \(anon), \(signedIn), \(service) to \(gateway);
+                grant \(names.client) to \(anon), \(signedIn), \(backend), \(service), \(other), \(names.attacker)
                 """)
         }
 
         func drop(_ office: Connection) async throws {
-            for role in [gateway, anon, signedIn, backend, other] + names.all.reversed() {
+            for role in [gateway, anon, signedIn, backend, service, other] + names.all.reversed() {
                 try await office.run("drop owned by \(role); drop role \(role)")
             }
         }
@@ -60,6 +63,7 @@ struct DoorWorld {
         owner = try await database.connect(as: roles.names.owner)
         (names, gateway, anon) = (roles.names, roles.gateway, roles.anon)
         (signedIn, backend, other) = (roles.signedIn, roles.backend, roles.other)
+        service = roles.service
     }
 
     static func with(_ body: (DoorWorld) async throws -> Void) async throws {
@@ -91,7 +95,7 @@ struct DoorWorld {
     }
 
     private func fill() async throws {
-        for role in [anon, signedIn, backend, other, names.attacker] {
+        for role in [anon, signedIn, backend, service, other, names.attacker] {
             for kind in [
                 "mine", "mail.send", "mail.password_reset", "mail.account_verification", "mail.welcome",
                 "mail.account_notification", "document.receive", "template.render", "media.process",
@@ -102,14 +106,14 @@ struct DoorWorld {
         }
         try await owner.run(
             """
-            select millrace.grant_backend('\(backend)'), millrace.trust_claims('\(gateway)'), millrace.subscription_plan_set('pro', '{}');
+            select millrace.grant_backend('\(backend)'), millrace.grant_backend('\(service)'), millrace.trust_claims('\(gateway)'), millrace.subscription_plan_set('pro', '{}');
             select millrace.family_create('fam-a', 'UTC'), millrace.family_create('fam-b', 'UTC');
             select millrace.family_join('fam-a', 'alice', 'parent'), millrace.family_join('fam-b', 'bob', 'parent');
             select millrace.mood_log(p, 'happy', actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.device_add(p, 'fcm', 'token-of-' || p, actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.blob_put(sha256('x'), 'x');
             select millrace.blob_allow(sha256('x'), r, t)
-              from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(other)', '\(names.attacker)']) r, unnest(array[null, 'person:alice', 'person:bob']) t;
+              from unnest(array['\(anon)', '\(signedIn)', '\(backend)', '\(service)', '\(other)', '\(names.attacker)']) r, unnest(array[null, 'person:alice', 'person:bob']) t;
             select millrace.chat_thread_create(actor => p) from unnest(array['alice', 'bob']) p;
             select millrace.chat_send(t.id, 'hello', format('[{"storage_url": "blob:%s", "mime_type": "image/png"}]', encode(sha256('x'), 'hex'))::jsonb, actor => t.created_by)
               from millrace.chat_thread t;
@@ -147,7 +151,7 @@ struct DoorWorld {
     private static func makers(_ world: DoorWorld) -> [(String, Bool)] {
         [
             ("anon", false), ("signed in", true), ("no claims", false), ("client", false), ("back end", false),
-            ("worker", false), ("admin", false), ("owner", false),
+            ("service role", false), ("worker", false), ("admin", false), ("owner", false),
         ]
     }
 
@@ -167,6 +171,10 @@ struct DoorWorld {
             setting = "set role \(signedIn)"
         case "client": login = names.attacker
         case "back end": login = backend
+        case "service role":
+            login = gateway
+            setting =
+                "set role \(service); select set_config('request.jwt.claims', '{\"iss\": \"supabase\", \"role\": \"\(service)\"}', false)"
         case "worker": login = names.worker
         case "admin": login = names.admin
         default: login = names.owner

@@ -24,8 +24,8 @@ import Testing
 
     @Test(
         arguments: [
-            ("no connection", ErrorClass(curl: 7, isSent: false), "networkFailed", "warning"),
-            ("no name", ErrorClass(curl: 6, isSent: false), "networkFailed", "warning"),
+            ("no connection", ErrorClass(curl: 7, isSent: false), "networkConnectionFailed", "warning"),
+            ("no name", ErrorClass(curl: 6, isSent: false), "networkConnectionFailed", "warning"),
             ("no answer in time", ErrorClass(curl: 28, isSent: false), "networkTimeout", "warning"),
             ("no answer in time from the gateway", ErrorClass(http: 504), "networkTimeout", "warning"),
             ("too fast", ErrorClass(http: 429), "rateLimitExceeded", "warning"),
@@ -52,6 +52,16 @@ import Testing
         }
         let printed: [String] = guide.components(separatedBy: "\n").filter { $0.hasPrefix("|") }
         #expect(Array(printed.dropFirst(2)) == rows)
+        let beside = try #require(guide.components(separatedBy: "## Beside the apps' own errors").last)
+        // What a sign-in hears other than by the papers, where all that they do not name is passwordResetFailed.
+        for kind in ErrorClass.allCases
+        where ![.timeout, .unavailable, .throttled, .transient, .authentication].contains(kind)
+            && kind.authenticationError != "passwordResetFailed"
+        {
+            #expect(beside.contains(kind.authenticationError) && beside.contains("`\(kind.rawValue)`"), "\(kind)")
+        }
+        #expect(
+            beside.contains("`toAppError`") && beside.contains("where the papers say `passwordResetFailed` of a quota"))
     }
 
     /// A message goes to a second provider only if the first certainly refused it.

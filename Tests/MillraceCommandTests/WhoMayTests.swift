@@ -134,6 +134,8 @@ import Testing
             "subscription_mine($as) m cross join lateral (select m ->> 'account' = 'person:kid')",
         "give it a plan": "subscription_set('pro', 'kid')",
         "say that a store's subscription is its": "subscription_link('stripe', 'sub', 'kid')",
+        "read a notice that the app sent it": "notice_sent('kid', 'k')",
+        "take back a notice that the app sent it": "notice_take_back('kid', 'k')",
         "award it points": "points_award('kid', 1, 'k', 'r')",
         "send it a notice": "notice_send('kid', 'k')",
     ]
@@ -159,7 +161,8 @@ import Testing
                    millrace.check_in_contact('kid', 'second', 2, '{"mail": "second@example.com"}', actor => 'kid'),
                    millrace.check_in_alarm('kid', actor => 'kid'), millrace.consent_block('mail', 'never@example.com'),
                    millrace.device_add('kid', 'fcm', 'token-0001'),
-                   millrace.own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour', actor => 'kid');
+                   millrace.own_notice_schedule('kid', 'water', 'k', now() + interval '1 hour', actor => 'kid'),
+                   millrace.notice_send('kid', 'app.news', key => 'app:k', at => now() + interval '1 hour');
             select millrace.person_profile('kid', avatar => 'https://img.example.com/kid.png', actor => 'kid'),
                    millrace.check_in_contact('zoe', 'kid', 1, '{"push": true}', actor => 'zoe');
             insert into millrace.sync_device (person, device, token, claims, made_at, expires_at)

@@ -91,6 +91,7 @@ import Testing
         Acting(door: "mail_suppress", call: "millrace.mail_suppress('a@b.example', 'asked')"),
         Acting(door: "mail_unsuppress", call: "millrace.mail_unsuppress('a@b.example', '*')"),
         Acting(door: "mail_erase", call: "millrace.mail_erase('a@b.example')"),
+        Acting(door: "mail_events_set", call: "millrace.mail_events_set(true)"),
         Acting(door: "app_name_set", call: "millrace.app_name_set('Shop')"),
         Acting(
             door: "webhook_add",

@@ -88,7 +88,7 @@ package enum ErrorClass: String, Sendable, CaseIterable, Codable {
     /// The corresponding error of an app's sign-in (`toAuthenticationError`).
     package var authenticationError: String {
         switch self {
-        case .unavailable: "networkFailed"
+        case .unavailable: "networkConnectionFailed"
         case .timeout: "networkTimeout"
         case .throttled, .quota: "rateLimitExceeded"
         case .transient, .unknown, .internal: "serverError"

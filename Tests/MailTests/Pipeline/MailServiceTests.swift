@@ -31,6 +31,20 @@ import Testing
         }
     }
 
+    @Test func `a receipt is asked for with a header, for the address that the mail comes from`() async throws {
+        try await withMail { bench in
+            let provider = ScriptedMailProvider("resend", batch: 100)
+            let asked = try await bench.send("receipt => true, reply_to => 'help@example.net'")
+            let plain = try await bench.send()
+            let service = bench.service([provider])
+            #expect(try await service.run(try await bench.jobs()) == [.done, .done])
+            let name = "Disposition-Notification-To"
+            let letter = try #require(provider.seen.letters[asked])
+            #expect(letter.headers.filter { $0.name == name } == [Letter.Header(name, "shop@example.net")])
+            #expect(provider.seen.letters[plain]?.headers.contains { $0.name == name } == false)
+        }
+    }
+
     @Test func `a job that was enqueued by itself makes one message, however often it runs`() async throws {
         try await withMail { bench in
             let provider = ScriptedMailProvider("resend")

@@ -164,6 +164,18 @@ import Transfers
             #expect(
                 try await bench.connection.value("select user_message from millrace.mail_message('\(id)')")
                     == ErrorClass.quota.sentence)
+            // What the app's sign-in makes of it stands beside it, and the code of the last answer.
+            try await bench.connection.run(
+                """
+                update millrace.mail set error_class = 'transient';
+                insert into millrace.mail_attempt (message, n, provider, outcome, error, code, batch, key, at)
+                select id, n, 'resend', 'unknown', 'transient', (500 + n)::text, 1, 'k', now() from millrace.mail, generate_series(1, 3) n
+                """)
+            #expect(
+                try await bench.connection.value(
+                    "select authentication_error || ' ' || code || ' ' || app_error from millrace.mail_message('\(id)')"
+                )
+                    == "serverError 503 unavailable")
         }
     }
 

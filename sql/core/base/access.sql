@@ -167,14 +167,16 @@ declare
     given text := nullif(current_setting('request.jwt.claims', true), '');
     sub text;
     tenant text;
+    role text;
 begin
     if given is null then
         sub := nullif(current_setting('request.jwt.claim.sub', true), '');
         tenant := nullif(current_setting('request.jwt.claim.tenant', true), '');
-        if sub is null and tenant is null and coalesce(current_setting('request.jwt.claim.role', true), '') = '' then
+        role := nullif(current_setting('request.jwt.claim.role', true), '');
+        if sub is null and tenant is null and role is null then
             return null;
         end if;
-        return jsonb_strip_nulls(jsonb_build_object('sub', sub, 'tenant', tenant));
+        return jsonb_strip_nulls(jsonb_build_object('sub', sub, 'tenant', tenant, 'role', role));
     end if;
     if octet_length(given) > 65536 then
         perform millrace.refuse('request.jwt.claims takes more than 65536 bytes', 'request.jwt.claims', null, '53400', 'too_large');
@@ -189,7 +191,19 @@ begin
     perform millrace.refuse('request.jwt.claims is not a JSON object', 'request.jwt.claims', 'The gateway sets it to the token''s claims, or to nothing.');
 end $$;
 
--- The claims of this call. A role that logs in may set claims that do not count: they keep it within the tenant that they name, and make it no
+-- Whether claims are those of a server's own token, such as Supabase's service key: they name a role that grant_backend has named, and nobody. They
+-- give no right: the session is in that role by itself, and the caller is a back end by its grant. Inside a function with security definer the caller is
+-- that function's owner. An empty sub or tenant is no missing one.
+create or replace function millrace.are_of_backend(claims jsonb, caller name) returns boolean
+language plpgsql stable as $$
+begin
+    return not claims ?| array['sub', 'tenant'] and jsonb_typeof(claims -> 'role') is not distinct from 'string'
+       and claims ->> 'role' = coalesce(nullif(current_setting('role'), 'none'), session_user) and millrace.is_backend(caller)
+       and exists (select from pg_proc p cross join lateral aclexplode(p.proacl) a
+                    where p.oid = 'millrace.right_backend()'::regprocedure and a.grantee = to_regrole(quote_ident(claims ->> 'role'))::oid);
+end $$;
+
+-- The claims of this call; null also where they are a back end's own (are_of_backend). A role that logs in may set claims that do not count: they keep it within the tenant that they name, and make it no
 -- person (see subject). Claims that do not count in a role which people share would show it their rows, so they are refused.
 create or replace function millrace.claims(caller name) returns jsonb
 language plpgsql stable as $$
@@ -203,6 +217,9 @@ begin
     if not millrace.claims_count(caller) and not coalesce((select r.rolcanlogin from pg_roles r where r.rolname = caller), true) then
         perform millrace.refuse(format('login %I sets claims for role %I, and nothing says that it has checked them', session_user, coalesce(caller, '')), 'actor',
             format('If it is the login of a gateway, an admin says so once: select millrace.trust_claims(%L)', session_user), '42501', 'permission');
+    end if;
+    if sub is null and millrace.are_of_backend(claims, claims.caller) then
+        return null;
     end if;
     if length(sub) > 128 or sub ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' or sub ~ '^[[:space:]]+$' then
         perform millrace.refuse('the sub of the claims is blank, too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.', '42501', 'permission');
@@ -284,7 +301,23 @@ language sql stable as $$
     select coalesce(has_function_privilege(to_regrole(quote_ident(caller))::oid, 'millrace.right_operate()'::regprocedure, 'execute'), false) or millrace.is_admin(caller)
 $$;
 
--- The person that the claims name; null for a back end without claims, which may name any person.
+-- The person that a back end has said for its session or its transaction, with set local millrace.person. Like claims it counts only where the
+-- session's login is a back end or trusted: any login can set it, and then call a function that runs with the rights of its owner.
+create or replace function millrace.person_said() returns text
+language plpgsql stable as $$
+declare
+    said text := nullif(current_setting('millrace.person', true), '');
+begin
+    if said is null or not (millrace.is_backend(session_user) or millrace.is_trusted(session_user)) then
+        return null;
+    end if;
+    if length(said) > 128 or said ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' or said ~ '^[[:space:]]+$' then
+        perform millrace.refuse('millrace.person is blank, too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.');
+    end if;
+    return said;
+end $$;
+
+-- The person that the claims name, or that a back end without claims has said with millrace.person; null: a back end that may name any person.
 create or replace function millrace.subject(caller name) returns text
 language plpgsql stable as $$
 declare
@@ -297,7 +330,7 @@ begin
                 format('Call through a gateway that sets request.jwt.claims; or an admin allows it with: select millrace.grant_backend(%L)', coalesce(caller, '')),
                 '42501', 'permission');
         end if;
-        return null;
+        return millrace.person_said();
     end if;
     if not millrace.claims_count(caller) then
         perform millrace.refuse(format('role %I can log in, so the claims it sets prove nothing', coalesce(caller, '')), 'actor',
@@ -308,6 +341,15 @@ begin
         perform millrace.refuse('the claims name no person', 'actor', 'Sign in: request.jwt.claims needs a sub.', '42501', 'permission');
     end if;
     return sub;
+end $$;
+
+-- For what an app's own server says, and nobody for itself.
+create or replace function millrace.must_be_backend(what text, caller name) returns void
+language plpgsql stable as $$
+begin
+    if millrace.claims(must_be_backend.caller) is not null or not millrace.is_backend(must_be_backend.caller) then
+        perform millrace.refuse(format('only a back end %s', what), 'actor', 'Call it from the app''s server, without a person''s claims.', '42501', 'permission');
+    end if;
 end $$;
 
 create or replace function millrace.check_client(the_kind text, the_queue text, caller name) returns void

@@ -158,6 +158,8 @@ begin atomic
         ('sync_push_text', 4194304, false),
         ('sync_devices', 65536, false),                    -- twenty
         ('hobby_presets', 65536, false),
+        ('error_map', 16384, false),
+        ('notice_sent', 65536, false),
         ('flow_tree', 2097152, false),                     -- two thousand jobs, without their arguments
         ('moods', 1048576, false),                         -- 500 of them, and so on
         ('family_invitations', 1048576, false),

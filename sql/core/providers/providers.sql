@@ -311,7 +311,7 @@ create or replace view millrace.error_classes as
     select * from (values
         ('transient', 'warning', 'after', 'serverError', 'unavailable', 'Something went wrong for a moment. We are trying again.'),
         ('timeout', 'warning', 'same_key', 'networkTimeout', 'deadlineExceeded', 'This is taking longer than usual. We are trying again.'),
-        ('unavailable', 'warning', 'elsewhere', 'networkFailed', 'unavailable', 'The service is not available right now. We will try another way, or again later.'),
+        ('unavailable', 'warning', 'elsewhere', 'networkConnectionFailed', 'unavailable', 'The service is not available right now. We will try another way, or again later.'),
         ('throttled', 'warning', 'after', 'rateLimitExceeded', 'resourceExhausted', 'There is a lot going on right now. This will be done shortly.'),
         ('quota', 'warning', 'elsewhere', 'rateLimitExceeded', 'resourceExhausted', 'The limit for this service is reached. We have been told.'),
         ('authentication', 'error', 'elsewhere', 'invalidCredentials', 'unauthenticated', 'We cannot use this service right now. We have been told.'),
@@ -331,7 +331,8 @@ returns table (error_class text, severity text, retry text, authentication_error
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select * from millrace.error_classes
 $$;
-select millrace.door_is('providers', 'error_map', 'worker, gateway', 'staff');
+select millrace.door_is('providers', 'error_map', 'client, worker, gateway', 'open',
+    'The classes of errors, with what an app makes of each and what its user is told.', for_apps => false);
 
 -- A provider that is called no more.
 create or replace function millrace.provider_forget(the_provider text) returns void

@@ -279,7 +279,10 @@ select millrace.door_is('mail', 'mail_erase', 'admin', 'staff', audited => true)
 
 create or replace view millrace.mail_messages as
 select m.id, m.kind, m.status, m.service, m.template, m.version, m.locale, m.priority, m.purpose, m.tenant, m.attempts, m.provider_message_id, m.created_at,
-       m.scheduled_at, m.sent_at, m.error, m.error_class, (select e.user_message from millrace.error_classes e where e.error_class = m.error_class) as user_message
+       m.scheduled_at, m.sent_at, m.error, m.error_class, (select e.user_message from millrace.error_classes e where e.error_class = m.error_class) as user_message,
+       (select e.authentication_error from millrace.error_classes e where e.error_class = m.error_class) as authentication_error,
+       (select e.app_error from millrace.error_classes e where e.error_class = m.error_class) as app_error,
+       case when m.error_class is not null then (select a.code from millrace.mail_attempt a where a.message = m.id order by a.n desc limit 1) end as code
   from millrace.mail m;
 select millrace.view_is('mail', 'mail_messages', 'worker, viewer');
 

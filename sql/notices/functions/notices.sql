@@ -13,6 +13,7 @@ begin
     end if;
 end $$;
 
+-- For workers and back ends. A back end's key is its own, like a person's of its own notices.
 create or replace function millrace.notice_send(
     person text, kind text, data jsonb default '{}', channels text[] default null, key text default null, at timestamptz default null,
     expires_at timestamptz default null, alarm boolean default false, caller millrace.caller_name default current_user
@@ -22,7 +23,11 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     t timestamptz := millrace.now();
     the_id uuid := gen_random_uuid();
+    the_key text := case when millrace.is_staff(notice_send.caller) then notice_send.key else 'app:' || notice_send.key end;
 begin
+    if not millrace.is_staff(notice_send.caller) then     -- our own functions send, also for somebody who is signed in
+        perform millrace.must_be_backend('sends a person notices', caller => notice_send.caller);
+    end if;
     perform millrace.valid_name(notice_send.person, 'person');
     if notice_send.kind is null or notice_send.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the kind %L is malformed', left(notice_send.kind, 60)), 'kind',
@@ -47,11 +52,11 @@ begin
         perform millrace.refuse('it expires before it is due', 'expires_at', 'Give a later time, or null.');
     end if;
     insert into millrace.notice as n (id, person, kind, key, data, channels, alarm, status, due_at, expires_at, created_at)
-    values (the_id, notice_send.person, notice_send.kind, notice_send.key, notice_send.data, notice_send.channels,
+    values (the_id, notice_send.person, notice_send.kind, the_key, notice_send.data, notice_send.channels,
             coalesce(notice_send.alarm, false), 'pending', coalesce(notice_send.at, t), notice_send.expires_at, t)
         on conflict (person, key) do nothing;
     if not found then
-        select n.id into the_id from millrace.notice n where n.person = notice_send.person and n.key = notice_send.key;
+        select n.id into the_id from millrace.notice n where n.person = notice_send.person and n.key = the_key;
         if the_id is null then                            -- committed since our snapshot, at a stricter level
             raise exception using errcode = '40001', message = 'a notice with this key was sent by a concurrent transaction';
         end if;
@@ -60,7 +65,8 @@ begin
     end if;
     return the_id;
 end $$;
-select millrace.door_is('notices', 'notice_send', 'worker', 'staff', who_may => array['send it a notice: staff']);
+select millrace.door_is('notices', 'notice_send', 'client, worker', 'backend', 'Sends a person a notice of the app''s own. For back ends.', for_apps => false,
+    who_may => array['send it a notice: back end, staff']);
 
 -- One sending by one channel, for other rooms: with a given address, or null for the person's own. A key is used once per person, so if
 -- there are several channels the key must contain the channel.

@@ -200,10 +200,11 @@ end $$;
 select millrace.door_is('quests', 'points', 'client, worker', 'actor person', 'The points of a person.',
     who_may => array['see its points: itself, parent, back end, staff']);
 
--- A worker's own award, once per key; false when it was booked before.
-create or replace function millrace.points_award(person text, delta int, key text, reason text) returns boolean
+-- An award of the app's own, once per key; false when it was booked before.
+create or replace function millrace.points_award(person text, delta int, key text, reason text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
+    perform millrace.must_be_backend('awards points', caller => points_award.caller);
     perform millrace.valid_name(points_award.person, 'person');
     if points_award.key is null or length(points_award.key) not between 1 and 200 then
         perform millrace.refuse('the key is missing or too long', 'key', 'Give 1 to 200 characters; each key counts once per person.');
@@ -221,7 +222,8 @@ begin
         on conflict do nothing;
     return found;
 end $$;
-select millrace.door_is('quests', 'points_award', 'worker', 'staff', who_may => array['award it points: staff']);
+select millrace.door_is('quests', 'points_award', 'client, worker', 'backend', 'Awards a person points of the app''s own, once per key. For back ends.', for_apps => false,
+    who_may => array['award it points: back end, staff']);
 
 -- A family's days as one member saw them, newest first, after the day in `after`; with `of_kind` those whose quest was of that kind.
 create or replace function millrace.quest_history(

@@ -109,9 +109,7 @@ select millrace.door_is('subscriptions', 'subscription_plans', 'worker', 'staff'
 create or replace function millrace.subscription_backend(caller name) returns void
 language plpgsql stable as $$
 begin
-    if millrace.claims(subscription_backend.caller) is not null or not millrace.is_backend(subscription_backend.caller) then
-        perform millrace.refuse('only a back end says this of subscriptions', 'actor', 'Call it from the app''s server, without claims.', '42501', 'permission');
-    end if;
+    perform millrace.must_be_backend('says this of subscriptions', caller => subscription_backend.caller);
 end $$;
 
 -- A subscription that no store knows: a gift, an invoice, a test. Said again with the same ref it changes. Returns its id.
