@@ -75,7 +75,8 @@ package enum RoomSchemas {
             Script("001_quotas", Embedded._001_quotas)
         ],
         functions: [
-            Script("quotas", Embedded.quotas)
+            Script("quotas", Embedded.quotas),
+            Script("quotas_hooks", Embedded.quotas_hooks),
         ])
 
     package static let feed = RoomSchema(
@@ -289,7 +290,8 @@ package enum RoomSchemas {
         ])
 
     package static let gateway = RoomSchema(
-        name: "gateway", needs: ["feed", "people", "documents", "mail", "notices", "quests", "checkins", "chat"],
+        name: "gateway",
+        needs: ["blobs", "feed", "people", "documents", "mail", "notices", "quests", "checkins", "chat"],
         purpose: "calls of apps, devices that work offline",
         migrations: [
             Script("001_gateway", Embedded._001_gateway)
@@ -300,6 +302,7 @@ package enum RoomSchemas {
             Script("feed_family", Embedded.feed_family),
             Script("feed_people", Embedded.feed_people),
             Script("feed_chat", Embedded.feed_chat),
+            Script("export_link", Embedded.export_link),
             Script("sync_operations", Embedded.sync_operations),
             Script("sync", Embedded.sync),
             Script("sync_devices", Embedded.sync_devices),

@@ -111,6 +111,7 @@ enum DoorCalls {
         "own_notice_schedule": "{o}, 'water', gen_random_uuid()::text, now() + interval '1 hour', actor => {person}",
         "person_avatar_link": "{o}, actor => {person}",
         "person_erase": "{o}, {person}",
+        "person_export_link": "{o}, actor => {person}",
         "person_export": "{o}, actor => {person}",
         "person_profile": "{o}, 'Ada', actor => {person}",
         "person_show": "{o}, {person}",

@@ -116,6 +116,107 @@ import Testing
         }
     }
 
+    /// Each table that an erasure touches, with where its rows stand in the export, and which of them are the person's own.
+    private static let exported: [String: (place: String, own: String)] = [
+        "ai_question": ("ai/question", "actor = 'qxzper'"),
+        "ai_call": ("ai/call", "question in (select id from millrace.ai_question where actor = 'qxzper')"),
+        "alarm": ("checkins/alarm", "person = 'qxzper'"),
+        "alarm_event": (
+            "checkins/answer",
+            "'qxzper' in (contact, by) or alarm in (select id from millrace.alarm where person = 'qxzper')"
+        ),
+        "card_reply": ("quests/card_answer", "person = 'qxzper'"), "chat_member": ("chat/member", "person = 'qxzper'"),
+        "chat_message": ("chat/message", "sender = 'qxzper'"), "device": ("notices/device", "person = 'qxzper'"),
+        "document": ("documents/document", "owner = 'qxzper'"),
+        "event": ("events/event", "id in (select millrace.events_about('qxzper'))"),
+        "family_invitation": ("people/invitation", "person = 'qxzper'"),
+        "family_member": ("people/membership", "person = 'qxzper'"),
+        "gateway_answer": ("gateway/answer", "person = 'qxzper'"), "hobby": ("quests/hobby", "person = 'qxzper'"),
+        "hobby_view": ("quests/hobby_seen", "person = 'qxzper'"), "job": ("jobs/job", "tenant = 'person:qxzper'"),
+        "lesson": ("lessons/lesson", "owner = 'qxzper'"), "mail": ("mail/mail", "person = 'qxzper'"),
+        "media": ("media/media", "owner = 'qxzper'"), "mood": ("quests/mood", "person = 'qxzper'"),
+        "notice": ("notices/notice", "person = 'qxzper' and parent is null"),
+        "notice_preference": ("people/preferences", "person = 'qxzper'"),
+        "place": ("checkins/place", "person = 'qxzper'"),
+        "points_ledger": ("quests/points", "person = 'qxzper'"), "profile": ("people/profile", "person = 'qxzper'"),
+        "quest_completion": ("quests/quest", "person = 'qxzper'"),
+        "quest_person": ("quests/mood_streak", "person = 'qxzper'"),
+        "quota": ("quotas/quota", "tenant = 'person:qxzper'"),
+        "subscription": ("subscriptions/subscription", "person = 'qxzper' or account = 'person:qxzper'"),
+        "subscription_account": ("subscriptions/plan", "account = 'person:qxzper'"),
+        "subscription_event": (
+            "subscriptions/event",
+            "subscription in (select id from millrace.subscription where 'qxzper' in (person, substr(account, 8)))"
+        ),
+        "sync_device": ("gateway/device", "person = 'qxzper'"), "watch": ("checkins/watch", "person = 'qxzper'"),
+        "watch_address": ("checkins/address", "person = 'qxzper'"),
+        "watch_contact": ("checkins/contact", "person = 'qxzper'"),
+    ]
+
+    /// Tables that an erasure touches, and why their rows are not in the export by themselves.
+    private static let within = [
+        "card": "a hobby says its facts", "hobby_share": "a hobby says its facts", "mail_content": "a mail says it",
+        "chat_thread": "the membership says its title; the thread is everybody's",
+        "upload": "a link to a file that has not come",
+        "checkin_change": "news of a row that is there", "document_change": "news of a row that is there",
+        "feed": "news of rows that are there", "queue": "a line of the machine's, named by the tenant",
+    ]
+
+    /// The primary keys, or whole rows, of what has the word in it, by table.
+    private func rows(_ token: String, on connection: Connection) async throws -> [String: Set<String>] {
+        var rows: [String: Set<String>] = [:]
+        for table in try await connection.column(
+            "select relname from pg_class where relnamespace = 'millrace'::regnamespace and relkind in ('r', 'p') and not relispartition"
+        ) {
+            let hex = token.utf8.map { String($0, radix: 16) }.joined()
+            rows[table] = Set(
+                try await connection.column(
+                    "select to_jsonb(x)::text from millrace.\"\(table)\" x where x::text ~* '\(token)|\(hex)'"))
+        }
+        return rows
+    }
+
+    @Test func `the export has every row that the erasure takes, and nothing of anybody else`() async throws {
+        try await withConnection(.movableClock) { connection in
+            try await connection.run(Self.seed)
+            try await connection.run(Self.others)
+            let all = try await connection.column(
+                "select place || ' ' || data from millrace.person_export('qxzper', actor => 'qxzper')")
+            #expect(all.filter { $0.lowercased().contains("yxz") }.isEmpty)
+            let places = all.map { $0.split(separator: "/", maxSplits: 2).prefix(2).joined(separator: "/") }
+            var own: [String: Int] = [:]
+            for (table, there) in Self.exported {
+                own[table] = try await connection.int("select count(*) from millrace.\(table) where \(there.own)")
+            }
+            let before = try await rows("qxz", on: connection)
+            try await connection.run("select millrace.person_erase('qxzper', 'qxzper')")
+            let after = try await rows("", on: connection)
+            let touched = before.filter { table, rows in !rows.subtracting(after[table] ?? []).isEmpty }.keys
+            #expect(touched.count >= 40)
+            for table in touched.sorted() where Self.within[table] == nil {
+                let there = try #require(Self.exported[table], "\(table) is erased from, and no export is named for it")
+                #expect(places.count { $0 == there.place } == own[table], "\(table) as \(there.place)")
+                #expect((own[table] ?? 0) > 0, "\(table): the seed has no row of the person's own")
+            }
+            // Nothing that is listed here is a mistake of this list.
+            #expect(Set(Self.exported.keys).union(Self.within.keys).isSubset(of: touched))
+        }
+    }
+
+    /// What others keep for themselves, beside what they share with the person.
+    private static let others = """
+        select millrace.person_profile('mum', 'Yxzmum', 'de', 'UTC', actor => 'mum'), millrace.hobby_save('mum', 'Yxzhobby', 'a yxzfact', actor => 'mum'),
+               millrace.mood_log('ben', 'calm', 'yxz', actor => 'ben'), millrace.own_notice_schedule('ben', 'water', 'yxzkey', millrace.now() + interval '1 hour', '{"title": "yxztitle"}', actor => 'ben'),
+               millrace.document_register('https://a.example/yxzpath', 'yxztitle', tenant => 'person:ben', actor => 'ben'),
+               millrace.mail_send(array['yxzmail@example.com'], 'yxzsubject', 'yxzbody', person => 'ben'),
+               millrace.event_publish('com.example.x', '/x', '{"person": "ben", "name": "yxzname"}'), millrace.lesson_put('yxzlesson', 'Yxz', tenant => 'person:ben', actor => 'ben'),
+               millrace.enqueue('app.waits', '{"person": "yxz"}', tenant => 'person:ben'),
+               millrace.check_in_contact('ben', 'zoe', 1, '{"mail": "yxzcontact@example.com"}', actor => 'ben');
+        select millrace.chat_send(t.id, 'yxzreply', actor => 'ben') from millrace.chat_thread t where 'ben' in (t.first_person, t.second_person);
+        insert into millrace.ai_question (id, purpose, version, tenant, actor, caller, account, locale, input, key, status, answer, asked_at, ended_at)
+        values (gen_random_uuid(), 'sentiment', 1, 'person:ben', 'ben', 'app', 'person:ben', 'de', '{"text": "yxzsad"}', 'k2', 'answered', '{"summary": "yxzwas sad"}', now(), now())
+        """
+
     private static let seed = """
         select millrace.link_key_set(sha256('k'), 'https://a.example'), millrace.subscription_plan_set('pro', '{"pages": 5}');
         select millrace.family_create('f', 'UTC'), millrace.family_join('f', 'mum', 'parent'), millrace.family_join('f', 'qxzper', 'teen'),

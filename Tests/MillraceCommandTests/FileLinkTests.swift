@@ -122,4 +122,39 @@ import Testing
             #expect(try await served.status(bare) == "200")
         }
     }
+    @Test func `a link to an export answers a line for each row, with links to its files, for its time and its person`()
+        async throws
+    {
+        try await Self.with { served in
+            let owner = served.owner
+            let thread = try await owner.value("millrace.chat_thread_create(actor => 'anna')") ?? ""
+            for (person, text) in [("anna", "look"), ("ben", "benswords")] {
+                try await owner.run(
+                    "select millrace.chat_send('\(thread)', '\(text)', ('\(Self.file)')::jsonb, actor => '\(person)')")
+            }
+            let link = try await owner.value("millrace.person_export_link('anna', actor => 'anna')") ?? ""
+            let here = link.replacing(Self.publicURL, with: served.base)
+            let lines = try await Program.run("curl", ["-s", "-m", "60", here]).text.split(separator: "\n").map(
+                String.init)
+            #expect(
+                try await lines.count == owner.int("select count(*) from millrace.person_export('anna')")
+                    && lines.count > 2)
+            #expect(!lines.contains { $0.contains("benswords") })
+            let message = try #require(lines.first { $0.contains("\"thing\":\"message\"") })
+            let url = try #require(message.firstMatch(of: /https:[^"]+v1[^"]+/)).output
+            #expect(try await served.status(String(url)) == "200")
+            #expect(try await served.status(link.replacing("/x.616e6e61.", with: "/x.62656e.")) == "404")
+            #expect(try await served.status(link.replacing("/v1/exports/x.", with: "/v1/exports/g.")) == "404")
+            #expect(
+                try await owner.refusal(of: "select millrace.person_export_link('anna', actor => 'ben')")?.sqlState
+                    == "42501")
+            let links = BlobLinks(publicURL: Self.publicURL, secrets: ["a secret of some length"])
+            let token = String(link.split(separator: "/").last ?? "")
+            guard case .open(let export) = links.openExport(token, at: 0) else {
+                Issue.record("its own link does not open")
+                return
+            }
+            #expect(export.person == "anna" && links.openExport(token, at: export.expiry + 1) == .expired)
+        }
+    }
 }

@@ -42,9 +42,14 @@ private let attic = Room(
                     get diagnostics n = row_count;
                     return n;
                 end $$;
+                create or replace function millrace.attic_export(person text) returns table (thing text, id text, data jsonb)
+                language sql stable set search_path = pg_catalog, pg_temp as $$
+                    select 'box', b.id::text, to_jsonb(b) from millrace.attic_box b where b.person = attic_export.person
+                $$;
                 do $$
                 begin
-                    perform millrace.hooks_are('attic', '[{"event": "erase", "function": "attic_erase", "position": 300}]');
+                    perform millrace.hooks_are('attic', '[{"event": "erase", "function": "attic_erase", "position": 300},
+                                                          {"event": "export", "function": "attic_export", "position": 300}]');
                 end $$;
                 """.utf8)
         ]),
@@ -147,6 +152,11 @@ private let cellar = Room(
             #expect(listed.output == "{\"id\":3,\"dusted\":1}\n", "\(listed)")
             #expect(await say("doctor", "--jsonl").output.contains("all is clean"))
             try await connection.run("insert into millrace.attic_box values (4, 'ada', 0), (5, 'bob', 0)")
+            let exported = await say("people", "export", "ada", "--jsonl")
+            #expect(
+                exported.output
+                    == #"{"room":"attic","thing":"box","data":{"id":4,"dusted":0,"person":"ada"}}"# + "\n",
+                "\(exported)")
             #expect(
                 try await connection.value("select millrace.person_erase('ada', actor => 'ada') ->> 'attic'") == "1")
             #expect(try await connection.column("select id::text from millrace.attic_box order by id") == ["3", "5"])

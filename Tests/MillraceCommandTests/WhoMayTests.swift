@@ -61,6 +61,7 @@ import Testing
         "move the family to another zone": "family_zone('f', 'Asia/Tokyo')",
         "erase it": "person_erase('kid')",
         "read all that is kept of it": "person_export('kid'$as)",
+        "get a link to all that is kept of it": "person_export_link('kid'$as)",
         "see its points": "points('kid'$as)",
         "see its streak": "streak('kid'$as)",
         "see its week": "weekly_stats('kid'$as)",

@@ -155,6 +155,9 @@ import Testing
             call: "(select bad from millrace.versions_rollback())"),
         Acting(door: "versions_drain", call: "millrace.versions_drain('b901')"),
         Acting(door: "versions_release", call: "millrace.versions_release('b901')"),
+        Acting(
+            door: "person_export_link", then: "select millrace.link_key_set(sha256('k'), 'https://a.example')",
+            call: "length(millrace.person_export_link('p'))"),
         Acting(door: "person_export", call: "count(*) from millrace.person_export('p')"),
     ]
 

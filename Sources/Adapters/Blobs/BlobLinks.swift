@@ -2,7 +2,8 @@ import Encodings
 import FoundationEssentials
 import Signatures
 
-/// Signed links by which their bearer puts or gets one blob. `millrace.upload_link` and `millrace.blob_link` make the same links.
+/// Signed links by which their bearer puts or gets one blob. `millrace.upload_link` and `millrace.blob_link` make the same
+/// links, and `millrace.person_export_link` those of a person's export.
 package struct BlobLinks: Sendable {
     package struct Upload: Sendable, Equatable {
         package var id: String
@@ -36,6 +37,12 @@ package struct BlobLinks: Sendable {
             self.owner = owner
             self.reader = reader
         }
+    }
+
+    package struct Export: Sendable, Equatable {
+        package var person: String
+        /// In seconds since 1970.
+        package var expiry: Int
     }
 
     package enum Opened<Value: Sendable & Equatable>: Sendable, Equatable {
@@ -89,6 +96,14 @@ package struct BlobLinks: Sendable {
             (download.owner, download.reader) = (owner, reader)
         }
         return now <= expiry ? .open(download) : .expired
+    }
+
+    /// A link to all that is kept of a person.
+    package func openExport(_ token: String, at now: Int) -> Opened<Export> {
+        guard let parts = parts(token, "x", [3]), let person = Self.text(parts[1]), let expiry = Int(parts[2]) else {
+            return .foreign
+        }
+        return now <= expiry ? .open(Export(person: person, expiry: expiry)) : .expired
     }
 
     private func sign(_ text: String) -> String? { keys.first.map { "\(text).\(Hexadecimal.text(mark(text, $0)))" } }

@@ -31,6 +31,9 @@ package struct BlobRoutes: Sendable {
             Route(.get, "/v1/blobs/{token}", access: .verified) { request in
                 try await unlessCrowded { try await get(request) }
             },
+            Route(.get, "/v1/exports/{token}", access: .verified) { request in
+                try await unlessCrowded { try await export(request) }
+            },
         ]
     }
 
@@ -181,16 +184,16 @@ package struct BlobRoutes: Sendable {
         }
     }
 
-    private static var now: Int { Int(Date().timeIntervalSince1970) }
+    static var now: Int { Int(Date().timeIntervalSince1970) }
 
-    private static func refusal(_ refused: UploadLinkReservation.Refused) -> Listeners.Response {
+    static func refusal(_ refused: UploadLinkReservation.Refused) -> Listeners.Response {
         switch refused {
         case .used: refusal(409, "conflict", "this link was used already")
         case .busy: refusal(409, "conflict", "an upload through this link is under way; wait until it has come")
         }
     }
 
-    private static func refusal(_ status: Int, _ error: String, _ message: String) -> Listeners.Response {
+    static func refusal(_ status: Int, _ error: String, _ message: String) -> Listeners.Response {
         let body: JSONValue = ["error": .string(error), "message": .string(message)]
         return .json(body.compact + "\n", status: status)
     }

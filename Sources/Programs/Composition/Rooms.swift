@@ -64,7 +64,6 @@ extension [Room] {
 extension Room {
     static let blobs = Room(RoomSchemas.blobs)
     static let events = Room(RoomSchemas.events)
-    static let people = Room(RoomSchemas.people)
     static let quotas = Room(RoomSchemas.quotas)
     static let feed = Room(RoomSchemas.feed)
     static let gateway = Room(

@@ -177,4 +177,7 @@ $$;
 create or replace function millrace.ai_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
     select 'question', q.id::text, to_jsonb(q) - array['key', 'caller', 'job', 'seq', 'batch', 'batch_of'] from millrace.ai_question q where q.actor = ai_export_person.person
+    union all
+    select 'call', c.id::text, to_jsonb(c) - array['counts_for', 'batch', 'reserved'] from millrace.ai_call c join millrace.ai_question q on q.id = c.question
+     where q.actor = ai_export_person.person
 $$;

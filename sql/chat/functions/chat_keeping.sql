@@ -106,7 +106,11 @@ end $$;
 -- What this room keeps of a person: see person_export.
 create or replace function millrace.chat_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
-    select 'member', m.thread::text, to_jsonb(m) - array['notice', 'passed'] from millrace.chat_member m where m.person = chat_export_person.person
+    select 'member', m.thread::text, to_jsonb(m) - array['notice', 'passed'] || jsonb_build_object('title', t.title, 'begun_by_it', t.created_by = m.person)
+      from millrace.chat_member m join millrace.chat_thread t on t.id = m.thread where m.person = chat_export_person.person
     union all
-    select 'message', m.id::text, to_jsonb(m) - array['digest', 'search', 'seq'] from millrace.chat_message m where m.sender = chat_export_person.person and m.deleted_at is null
+    select 'message', m.id::text, to_jsonb(m) - array['digest', 'search', 'seq'] || jsonb_build_object('files',
+               coalesce((select jsonb_agg(jsonb_build_object('kind', 'attachment', 'name', a.name, 'blob', encode(a.blob, 'hex')) order by a.n)
+                           from millrace.chat_attachment a where a.message = m.id and a.blob is not null), '[]'))
+      from millrace.chat_message m where m.sender = chat_export_person.person and m.deleted_at is null
 $$;

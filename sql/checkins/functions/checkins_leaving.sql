@@ -135,5 +135,8 @@ language sql stable as $$
     union all
     select 'alarm', a.id::text, to_jsonb(a) - 'problem' from millrace.alarm a where a.person = checkins_export_person.person
     union all
+    select 'answer', e.id::text, to_jsonb(e) - array['notice', 'id'] from millrace.alarm_event e join millrace.alarm a on a.id = e.alarm
+     where checkins_export_person.person in (a.person, e.contact, e.by)
+    union all
     select 'place', concat_ws('/', p.alarm, extract(epoch from p.at)), to_jsonb(p) from millrace.place p where p.person = checkins_export_person.person
 $$;

@@ -352,7 +352,11 @@ end $$;
 -- What this room keeps of a person: see person_export.
 create or replace function millrace.documents_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
-    select 'document', d.id::text, to_jsonb(d) - array['digest', 'caller', 'policy', 'job', 'round'] from millrace.document d where d.owner = documents_export_person.person and d.status <> 'deleted'
+    select 'document', d.id::text, to_jsonb(d) - array['digest', 'caller', 'policy', 'job', 'round', 'blob'] || jsonb_build_object('files',
+               coalesce((select jsonb_agg(jsonb_build_object('kind', f.kind, 'blob', encode(f.blob, 'hex')) order by f.kind)
+                           from (select 'original' as kind, d.blob union all select o.kind, o.blob from millrace.document_output o where o.document = d.id) f
+                          where f.blob is not null), '[]'))
+      from millrace.document d where d.owner = documents_export_person.person and d.status <> 'deleted'
     union all
     select 'text', d.id || '/' || lpad(c.page::text, 6, '0'), jsonb_build_object('document', d.id, 'page', c.page, 'text', c.text)
       from millrace.document d join millrace.document_content c on c.document = d.id where d.owner = documents_export_person.person and d.status <> 'deleted' and c.text is not null

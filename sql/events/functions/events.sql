@@ -243,6 +243,12 @@ begin
     return cardinality(ids);
 end $$;
 
+-- What this room keeps of a person: see person_export.
+create or replace function millrace.events_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable as $$
+    select 'event', e.id::text, to_jsonb(e) - array['seq', 'owner'] from millrace.event e where e.id in (select millrace.events_about(events_export_person.person))
+$$;
+
 create or replace function millrace.events_about(person text) returns setof uuid
 language sql stable as $$
     select e.id from millrace.event e

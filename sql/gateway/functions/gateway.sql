@@ -214,5 +214,7 @@ create or replace function millrace.gateway_export_person(person text) returns t
 language sql stable as $$
     select 'device', d.device::text, to_jsonb(d) - array['token', 'claims'] from millrace.sync_device d where d.person = gateway_export_person.person
     union all
+    select 'answer', a.tenant || '/' || a.key, to_jsonb(a) - 'request' from millrace.gateway_answer a where a.person = gateway_export_person.person
+    union all
     select 'operation', s.id::text, to_jsonb(s) - 'digest' from millrace.sync_done s where s.person = gateway_export_person.person
 $$;

@@ -403,6 +403,8 @@ $$;
 create or replace function millrace.mails_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
     select 'mail', m.id::text, to_jsonb(m) - array['digest', 'job', 'owner', 'batch', 'seq'] || coalesce((select to_jsonb(c) - array['message', 'bcc', 'addresses', 'attachments', 'data', 'headers']
+               || jsonb_build_object('files', (select coalesce(jsonb_agg(jsonb_build_object('kind', 'attachment', 'name', a ->> 'filename', 'blob', a ->> 'blob')), '[]')
+                                                 from jsonb_array_elements(c.attachments) a where a ? 'blob'))
            from millrace.mail_content c where c.message = m.id), '{}')
       from millrace.mail m where m.person = mails_export_person.person
 $$;

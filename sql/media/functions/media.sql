@@ -233,6 +233,10 @@ select millrace.view_is('media', 'media_overview', 'worker');
 -- What this room keeps of a person: see person_export.
 create or replace function millrace.media_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
-    select 'media', m.id::text, to_jsonb(m) - array['digest', 'caller', 'job'] from millrace.media m
+    select 'media', m.id::text, to_jsonb(m) - array['digest', 'caller', 'job', 'blob'] || jsonb_build_object('files',
+               coalesce((select jsonb_agg(jsonb_build_object('kind', f.kind, 'blob', encode(f.blob, 'hex')) order by f.kind)
+                           from (select 'original' as kind, m.blob union all select x.kind, x.blob from millrace.media_file x where x.media = m.id) f
+                          where f.blob is not null), '[]'))
+      from millrace.media m
      where m.owner = media_export_person.person or m.tenant = millrace.personal_tenant(media_export_person.person)
 $$;

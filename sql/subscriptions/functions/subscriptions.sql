@@ -413,5 +413,10 @@ language sql immutable parallel safe as 'select ''subscription''';
 -- What this room keeps of a person: see person_export.
 create or replace function millrace.subscriptions_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
+    select 'plan', '', to_jsonb(a) from millrace.subscription_account a where a.account = millrace.personal_tenant(subscriptions_export_person.person)
+    union all
+    select 'event', e.store || ':' || e.id, to_jsonb(e) - 'rank' from millrace.subscription_event e join millrace.subscription s on s.id = e.subscription
+     where s.person = subscriptions_export_person.person or s.account = millrace.personal_tenant(subscriptions_export_person.person)
+    union all
     select 'subscription', s.id::text, to_jsonb(s) - array['notice_key', 'rank'] from millrace.subscription s where s.person = subscriptions_export_person.person or s.account = millrace.personal_tenant(subscriptions_export_person.person)
 $$;

@@ -38,6 +38,9 @@ struct ShelfTests {
         for person in ["bea", "cyn"] {
             try await database.rows("select millrace.shelf_borrow($1, 7, actor => $2) as loan", "Middlemarch", person)
         }
+        let kept = try await database.rows(
+            "select thing, data ->> 'book' as book from millrace.person_export($1) where room = 'shelf'", "bea")
+        #expect(kept.map { $0["book"] } == ["Middlemarch"] && kept.first?["thing"] == "loan")
         let answer = try await database.rows("select millrace.person_erase($1, actor => $1) ->> 'shelf' as gone", "bea")
         #expect(answer.first?["gone"] == "1")
         let left = try await database.rows(

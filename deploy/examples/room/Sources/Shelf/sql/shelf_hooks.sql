@@ -9,7 +9,16 @@ begin
     return gone;
 end $$;
 
+-- What the room keeps of a person: a thing, its id and its data for each row. It joins in person_export.
+create or replace function millrace.shelf_export_person(person text) returns table (thing text, id text, data jsonb)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+    select 'loan', l.id::text, to_jsonb(l) from millrace.shelf_loan l where l.person = shelf_export_person.person
+$$;
+
 do $$
 begin
-    perform millrace.hooks_are('shelf', '[{"event": "erase", "function": "shelf_erase_person", "position": 200}]');
+    perform millrace.hooks_are('shelf', '[
+        {"event": "erase", "function": "shelf_erase_person", "position": 200},
+        {"event": "export", "function": "shelf_export_person", "position": 200}
+    ]');
 end $$;
