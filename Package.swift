@@ -252,6 +252,11 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
+            name: "People",
+            dependencies: ["BlobKit", "Blobs", "CommandKit", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit"],
+            path: "Sources/Domains/People", swiftSettings: strict),
+
+        .target(
             name: "CheckIns",
             dependencies: [
                 "CommandKit", "Faults", "JSON", "Listeners", "PageKit", "Postgres", "RoomKit", "RoomSchemas",
@@ -329,7 +334,7 @@ let package = Package(
             dependencies: [
                 "AI", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
                 "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
-                "Notices", "PageKit", "Pages", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox",
+                "Notices", "PageKit", "Pages", "People", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox",
                 "Schema", "SettingsKit", "Signatures", "StatusKit", "Subscriptions", "Supervision", "Telemetry",
                 "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),

@@ -6,6 +6,7 @@ import Documents
 import Gateway
 import Mail
 import Notices
+import People
 import Quests
 import RoomSchemas
 package import Schema

@@ -4,11 +4,12 @@ import CommandKit
 import Glibc
 import JSON
 import Postgres
-import RoomKit
+package import RoomKit
 import RoomSchemas
+import SettingsKit
 
 extension Room {
-    static let people = Room(
+    package static let people = Room(
         RoomSchemas.people, nouns: ["people": "Export what is kept of a person"], verbs: [.peopleExport])
 }
 
