@@ -253,7 +253,9 @@ let package = Package(
 
         .target(
             name: "People",
-            dependencies: ["BlobKit", "Blobs", "CommandKit", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit"],
+            dependencies: [
+                "BlobKit", "Blobs", "CommandKit", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+            ],
             path: "Sources/Domains/People", swiftSettings: strict),
 
         .target(
@@ -334,7 +336,8 @@ let package = Package(
             dependencies: [
                 "AI", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
                 "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
-                "Notices", "PageKit", "Pages", "People", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas", "Sandbox",
+                "Notices", "PageKit", "Pages", "People", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas",
+                "Sandbox",
                 "Schema", "SettingsKit", "Signatures", "StatusKit", "Subscriptions", "Supervision", "Telemetry",
                 "Templates", "Threads", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
