@@ -27,7 +27,7 @@
 --   approval_tell  (about jsonb)   1; a person hears of a question: {"ref", "person", "stage", …}      approval_tell
 --   answered       (about jsonb)   anything; a question to a language model has ended: its row         ai_put_to_use
 --   quota_said     (about jsonb)   anything; an admin has said a quota: {"tenant", "allowed"}          quota_set
---   quota_warned   (about jsonb)   anything; a quota is nearly used up: {"tenant", "name", "share", …} quotas_note
+--   quota_warned   (about jsonb)   anything; a quota is nearly used up: {"tenant", "name", "share", …} quota_use
 --   avatar         (about jsonb)   anything; a person sets a picture: {"person", "avatar", …}          person_profile
 --   check          (about jsonb)   how many it ended of what lost its job; {"most"}                    documents_check
 --
