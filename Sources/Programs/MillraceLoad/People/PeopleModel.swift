@@ -307,7 +307,12 @@ struct PeopleModel: Sendable {
     }
 
     private mutating func checkIn(_ person: String) -> Bool {
-        guard let watch = watches[person], watch != .disarmed else { return false }
+        guard let watch = watches[person], watch != .disarmed else {
+            // Where somebody could be told, nobody is to believe to be watched.
+            guard !isReached(person) else { return false }
+            watches[person] = .disarmed
+            return true
+        }
         if watch == .expired { late(person) }
         watches[person] = .running(until: hour * 2 + 3)
         return true
