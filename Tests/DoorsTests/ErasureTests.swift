@@ -141,7 +141,7 @@ import Testing
         "points_ledger": ("quests/points", "person = 'qxzper'"), "profile": ("people/profile", "person = 'qxzper'"),
         "quest_completion": ("quests/quest", "person = 'qxzper'"),
         "quest_person": ("quests/mood_streak", "person = 'qxzper'"),
-        "quota": ("quotas/quota", "tenant = 'person:qxzper'"),
+        "quota": ("quotas/quota_use", "tenant = 'person:qxzper'"),
         "subscription": ("subscriptions/subscription", "person = 'qxzper' or account = 'person:qxzper'"),
         "subscription_account": ("subscriptions/plan", "account = 'person:qxzper'"),
         "subscription_event": (

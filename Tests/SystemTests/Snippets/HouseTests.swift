@@ -20,11 +20,17 @@ import Testing
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try text.write(to: file, atomically: true, encoding: .utf8)
         }
-        for name in ["check-house", "house_sql.py", "house_doors.py", "house_package.py", "house_pictures.py"] {
+        for name in [
+            "check-house", "house_sql.py", "house_doors.py", "house_package.py", "house_pictures.py",
+            "house_promises.py",
+        ] {
             let file = Self.script.deletingLastPathComponent().appending(path: name)
             try write(try String(contentsOf: file, encoding: .utf8), to: "deploy/\(name)")
         }
         try write("Plain words.\n", to: "README.md")
+        try write(
+            "| 1 | a | ✗ | |\n| 2 | b | ◐ | no |\n| 3 | c | ✓ | `Absent\u{54}ests` |\n| 4 | d | ✓ | words |\n",
+            to: "deploy/guides/promises.md")
         try write(
             "## Advisory locks\n\n| 1297239619, 0 | a | b |\n| 1297239619, 0–3: K | c | d |\n", to: "sql/locks.md")
         try writeRooms(write)
@@ -96,6 +102,9 @@ import Testing
             "the product Millrace needs CCurl: Millrace > Workers > Transfers > CCurl",
             "the product Millrace needs Mail of Sources/Domains/Mail: Millrace > Mail",
             "the product Millrace embeds what stands in sql: Millrace > Mail > RoomSchemas",
+            "promises.md: 1 is not kept", "promises.md: 2 is not kept whole, and no reason is given",
+            "promises.md: 3: there is no suite AbsentTests",
+            "promises.md: 4 is kept, and nothing is named that shows it",
             "now 1600 · bar 1500 · is missed", "now 0 · bar 14000 · is met",
         ] { #expect(outcome.text.contains(words), "\(words): \(outcome.text)") }
         #expect(!outcome.text.contains("Six.swift:1") && !outcome.text.contains("Six.swift:3"), "\(outcome.text)")

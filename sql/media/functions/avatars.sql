@@ -67,9 +67,9 @@ select millrace.door_is('media', 'person_avatar_link', 'client, worker', 'actor 
 -- What a file says of itself in its first bytes. null: no picture that apps show, or its bytes lie elsewhere.
 create or replace function millrace.picture_type(bytes bytea) returns text
 language sql immutable as $$
-    select case when substr(bytes, 1, 3) = '\xffd8ff' then 'image/jpeg'
-                when substr(bytes, 1, 8) = '\x89504e470d0a1a0a' then 'image/png'
-                when substr(bytes, 1, 4) = '\x47494638' then 'image/gif'
-                when substr(bytes, 1, 4) = '\x52494646' and substr(bytes, 9, 4) = '\x57454250' then 'image/webp'
-                when substr(bytes, 5, 8) in ('\x6674797068656963', '\x6674797068656978', '\x667479706d696631') then 'image/heic' end
+    select case when substr(bytes, 1, 3) = E'\\xffd8ff' then 'image/jpeg'
+                when substr(bytes, 1, 8) = E'\\x89504e470d0a1a0a' then 'image/png'
+                when substr(bytes, 1, 4) = E'\\x47494638' then 'image/gif'
+                when substr(bytes, 1, 4) = E'\\x52494646' and substr(bytes, 9, 4) = E'\\x57454250' then 'image/webp'
+                when substr(bytes, 5, 8) in (E'\\x6674797068656963', E'\\x6674797068656978', E'\\x667479706d696631') then 'image/heic' end
 $$;

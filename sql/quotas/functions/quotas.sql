@@ -133,5 +133,5 @@ end $$;
 -- What this room keeps of a person: see person_export.
 create or replace function millrace.quotas_export_person(person text) returns table (thing text, id text, data jsonb)
 language sql stable as $$
-    select 'quota', q.name, to_jsonb(q) - 'warned' from millrace.quota q where q.tenant = millrace.personal_tenant(quotas_export_person.person)
+    select 'quota_use', q.name, to_jsonb(q) - 'warned' from millrace.quota q where q.tenant = millrace.personal_tenant(quotas_export_person.person)
 $$;

@@ -173,7 +173,7 @@ declare
 begin
     perform millrace.feed_say(array[millrace.feed_change(at => millrace.now(), topic => 'subscriptions', person => the_person,
         tenant => case when the_person is null then the_tenant end, ref => about ->> 'name', change => 'quota_warning', data => said)]);
-    perform millrace.notice_about(the_person, 'quota.warning', concat_ws(':', 'quota', about ->> 'name', about ->> 'since', about ->> 'share'),
+    perform millrace.notice_about(the_person, 'quota.warning', concat_ws(':', 'quota_warning', about ->> 'name', about ->> 'since', about ->> 'share'),
         said || jsonb_build_object('body', (about ->> 'name') || ': ' || (about ->> 'used') || ' / ' || (about ->> 'limit')),
         case when (about ->> 'share')::int < 100 then array['Most of your plan is used', 'Dein Tarif ist fast verbraucht', 'أوشكت خطتك على النفاد']
              else array['Your plan is used up', 'Dein Tarif ist verbraucht', 'نفدت خطتك'] end)
