@@ -189,12 +189,6 @@ need_swift() {
     fi
 }
 
-# Flags of `swift build` for the tests. In CI nobody opens the sources in an editor or a debugger, so neither an index
-# nor debug information is made.
-build_flags=()
-# shellcheck disable=SC2034
-[[ -z ${CI:-} ]] || build_flags=(--disable-index-store -debug-info-format none)
-
 # build release|debug [product]: sets $binary for a product. Does nothing when no source is newer than the binary.
 build() {
     local configuration=$1 product=${2:-} options directory
