@@ -29,7 +29,7 @@ import Testing
         }
         try write("Plain words.\n", to: "README.md")
         try write(
-            "| 1 | a | ✗ | |\n| 2 | b | ◐ | no |\n| 3 | c | ✓ | `Absent\u{54}ests` |\n| 4 | d | ✓ | words |\n",
+            "| 1 | a | ✗ | later |\n| 2 | b | ◐ | no |\n| 3 | c | ✓ | `Absent\u{54}ests` |\n| 4 | d | ✓ | words |\n",
             to: "deploy/guides/promises.md")
         try write(
             "## Advisory locks\n\n| 1297239619, 0 | a | b |\n| 1297239619, 0–3: K | c | d |\n", to: "sql/locks.md")
