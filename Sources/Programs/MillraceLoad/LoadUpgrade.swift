@@ -78,7 +78,8 @@ private struct UpgradeScenario: Sendable {
     func run() async throws -> ExitCode {
         let directory = try Scratch.directory("upgrade")
         let kept = KeptWorkers(directory: directory)
-        let cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "60"])
+        // Four complete workers, each with all rooms.
+        let cluster = try Scratch.cluster(directory + "/pg", invocation, settings: ["max_connections": "200"])
         func close() async {
             kept.kill()
             if invocation.parsed.isOn("keep") {
