@@ -97,10 +97,12 @@ extension GatewayWiring {
         var memory = TakenMemory()
         while !Task.isCancelled {
             let counts = listener.counts
-            if memory.mayGoBack(most: listener.mostConnections(), now: counts.connections) {
+            // A stream can end long after its connection, on a busy machine; what it holds is free only then.
+            let streams = await feed.streams + jobs.streams
+            let most = listener.mostConnections() + streams
+            if memory.mayGoBack(most: most, now: counts.connections + streams) {
                 await Thread.run(name: "gateway-trim") { _ = malloc_trim(0) }
             }
-            let streams = await feed.streams + jobs.streams
             do {
                 try await own.withConnection { connection throws(PostgresError) in
                     _ = try await connection.query(
