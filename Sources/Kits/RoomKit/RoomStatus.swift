@@ -39,7 +39,7 @@ public struct RoomStatus: Sendable {
             } catch let error as PostgresError {
                 throw error
             } catch {
-                return RoomState("it cannot be told: \(error)")
+                return RoomState("its state cannot be read: \(error)")
             }
         }
     }

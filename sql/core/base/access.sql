@@ -203,8 +203,8 @@ begin
                     where p.oid = 'millrace.right_backend()'::regprocedure and a.grantee = to_regrole(quote_ident(claims ->> 'role'))::oid);
 end $$;
 
--- The claims of this call; null also where they are a back end's own (are_of_backend). A role that logs in may set claims that do not count: they keep it within the tenant that they name, and make it no
--- person (see subject). Claims that do not count in a role which people share would show it their rows, so they are refused.
+-- The claims of this call; null also where they are a back end's own (are_of_backend). A role that logs in may set claims that do not count: they
+-- keep it within the tenant that they name, and make it no person (see subject). Claims that do not count in a role which people share would show it their rows, so they are refused.
 create or replace function millrace.claims(caller name) returns jsonb
 language plpgsql stable as $$
 declare

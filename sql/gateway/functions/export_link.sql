@@ -1,5 +1,5 @@
 -- A link by which its bearer reads all that is kept of a person, as person_export answers it, with links to its files. For the person itself, or a back
--- end. A worker opens it: Composition/Blobs/BlobRoutes+Export.swift. It may be handed on like a letter, so it is short-lived.
+-- end. A worker opens it: Sources/Kits/BlobKit/BlobRoutes+Export.swift. Anyone who holds it can use it, so it is short-lived.
 create or replace function millrace.person_export_link(
     person text, valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
 ) returns text

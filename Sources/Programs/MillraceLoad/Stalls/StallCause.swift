@@ -135,6 +135,7 @@ struct Stall: Sendable {
         default: return cause.reasons
         }
     }
+
     /// Nothing remedies the wait for a time.
     var needsCommand: Bool { cause != .time }
 }
