@@ -19,6 +19,10 @@ let package = Package(
         .library(name: "MillraceProgram", targets: ["MillraceProgram"]),
         .plugin(name: "EmbedSQL", targets: ["EmbedSQL"]),
         .library(name: "MillraceApp", targets: ["MillraceApp"]),
+        .library(name: "MillraceSwiftLog", targets: ["MillraceSwiftLog"]),
+        .library(name: "MillraceSwiftMetrics", targets: ["MillraceSwiftMetrics"]),
+        .library(name: "MillraceServiceLifecycle", targets: ["MillraceServiceLifecycle"]),
+        .library(name: "MillracePostgresNIO", targets: ["MillracePostgresNIO"]),
         .executable(name: "millrace", targets: ["MillraceMain"]),
         .executable(name: "millrace-load", targets: ["MillraceLoad"]),
         .executable(name: "millrace-probe", targets: ["ProbeChild"]),
@@ -30,6 +34,25 @@ let package = Package(
         .executable(name: "millrace-report", targets: ["ReportChild"]),
         .executable(name: "millrace-codes", targets: ["CodesChild"]),
         .executable(name: "documents-bench", targets: ["DocumentsBench"]),
+    ],
+    // Without a trait no outside package is used, and none is fetched.
+    traits: [
+        .trait(name: "SwiftLog", description: "The product MillraceSwiftLog: a worker's log in a Logger of swift-log."),
+        .trait(
+            name: "SwiftMetrics",
+            description: "The product MillraceSwiftMetrics: a worker's metrics in the MetricsSystem of swift-metrics."),
+        .trait(
+            name: "ServiceLifecycle",
+            description: "The product MillraceServiceLifecycle: a worker in a ServiceGroup of swift-service-lifecycle."),
+        .trait(
+            name: "PostgresNIO",
+            description: "The product MillracePostgresNIO: jobs enqueued in a transaction of a PostgresConnection."),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.5.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.6.0"),
+        .package(url: "https://github.com/vapor/postgres-nio.git", from: "1.22.0"),
     ],
     targets: [
         .systemLibrary(
@@ -57,6 +80,8 @@ let package = Package(
         .target(
             name: "Subprocesses", dependencies: ["CLinux"], path: "Sources/System/Subprocesses", swiftSettings: strict),
         .target(name: "Telemetry", dependencies: ["JSON"], path: "Sources/System/Telemetry", swiftSettings: strict),
+        .target(
+            name: "Traces", dependencies: ["Encodings"], path: "Sources/System/Traces", swiftSettings: strict),
         .target(name: "Calendars", path: "Sources/System/Calendars", swiftSettings: strict),
         .target(name: "Faults", path: "Sources/System/Faults", swiftSettings: strict),
         .target(
@@ -97,6 +122,9 @@ let package = Package(
             name: "Transfers", dependencies: ["CCurl", "CLinux", "Faults", "Threads"],
             path: "Sources/Adapters/Transfers", swiftSettings: strict),
         .target(
+            name: "TraceExport", dependencies: ["Telemetry", "Threads", "Traces", "Transfers"],
+            path: "Sources/Adapters/TraceExport", swiftSettings: strict),
+        .target(
             name: "Encryption", dependencies: ["CCrypto", "Digests", "Encodings"], path: "Sources/System/Encryption",
             swiftSettings: strict),
         .target(
@@ -123,6 +151,8 @@ let package = Package(
                 .linkedLibrary("tiff"), .linkedLibrary("png16"), .linkedLibrary("webp"), .linkedLibrary("openjp2"),
             ]),
         .target(name: "CJPEG", path: "Sources/System/CJPEG", linkerSettings: [.linkedLibrary("jpeg")]),
+        .target(
+            name: "CFriBidi", path: "Sources/System/CFriBidi", linkerSettings: [.linkedLibrary("fribidi")]),
         .systemLibrary(name: "CHEIF", path: "Sources/System/CHEIF"),
         .systemLibrary(
             name: "CPango", path: "Sources/System/CPango", pkgConfig: "pangocairo",
@@ -130,11 +160,14 @@ let package = Package(
         .target(name: "CPoppler", path: "Sources/System/CPoppler", linkerSettings: [.linkedLibrary("poppler-cpp")]),
         .target(name: "CZXing", path: "Sources/System/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
         .target(name: "Pages", path: "Sources/Domains/Pages", swiftSettings: strict),
+        .target(
+            name: "Directions", dependencies: ["CFriBidi", "Pages"], path: "Sources/Programs/Children/Directions",
+            swiftSettings: strict),
         .executableTarget(
             name: "CodesChild", dependencies: ["CZXing", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/Codes", swiftSettings: strict),
         .executableTarget(
-            name: "RasterChild", dependencies: ["CPoppler", "ChildSandbox", "ChildProtocol", "Pages"],
+            name: "RasterChild", dependencies: ["CPoppler", "ChildSandbox", "ChildProtocol", "Directions", "Pages"],
             path: "Sources/Programs/Children/Raster",
             exclude: ["LICENSE.md"], swiftSettings: strict),
         .executableTarget(
@@ -150,7 +183,9 @@ let package = Package(
             path: "Sources/Programs/Children/Picture", swiftSettings: strict),
         .executableTarget(
             name: "AssembleChild",
-            dependencies: ["CJPEG", "CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Compression", "Pages"],
+            dependencies: [
+                "CJPEG", "CLinux", "CQPDF", "ChildSandbox", "ChildProtocol", "Compression", "Directions", "Pages",
+            ],
             path: "Sources/Programs/Children/Assemble", swiftSettings: strict),
         .executableTarget(
             name: "OCRChild", dependencies: ["CLinux", "CTesseract", "ChildSandbox", "ChildProtocol", "Pages"],
@@ -161,14 +196,14 @@ let package = Package(
             path: "Sources/Programs/Children/Probe",
             swiftSettings: strict),
 
-        .target(name: "Jobs", path: "Sources/Engine/Jobs", swiftSettings: strict),
+        .target(name: "MillraceJobs", dependencies: ["Traces"], path: "Sources/Engine/Jobs", swiftSettings: strict),
 
         .target(
-            name: "Queues", dependencies: ["Jobs", "Postgres", "Schema"], path: "Sources/Engine/Queues",
-            swiftSettings: strict),
+            name: "MillraceQueues", dependencies: ["MillraceJobs", "Postgres", "Schema", "Traces"],
+            path: "Sources/Engine/Queues", swiftSettings: strict),
 
         .target(
-            name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads"],
+            name: "Supervision", dependencies: ["Faults", "Postgres", "Telemetry", "Threads", "Traces"],
             path: "Sources/Engine/Supervision", swiftSettings: strict),
 
         .target(
@@ -180,10 +215,10 @@ let package = Package(
         .target(
             name: "Workers",
             dependencies: [
-                "Calendars", "ChildProtocol", "Digests", "Encodings", "Encryption", "JSON", "Jobs", "Postgres",
-                "Queues",
+                "Calendars", "ChildProtocol", "Digests", "Encodings", "Encryption", "JSON", "MillraceJobs", "Postgres",
+                "MillraceQueues",
                 "Subprocesses", "Telemetry",
-                "Threads",
+                "Threads", "Traces",
             ],
             path: "Sources/Engine/Workers",
             swiftSettings: strict),
@@ -191,8 +226,9 @@ let package = Package(
         .target(
             name: "SettingsKit",
             dependencies: [
-                "Calendars", "CTerminal", "Encryption", "Jobs", "Listeners", "Signatures", "Supervision", "Telemetry",
-                "Templates",
+                "Calendars", "CTerminal", "Encryption", "MillraceJobs", "Listeners", "Signatures", "Supervision",
+                "Telemetry",
+                "Templates", "Traces",
             ], path: "Sources/Kits/SettingsKit", swiftSettings: strict),
 
         .target(
@@ -203,7 +239,7 @@ let package = Package(
         .target(
             name: "CommandKit",
             dependencies: [
-                "Calendars", "CLinux", "Clusters", "Encryption", "JSON", "Postgres", "Queues", "SettingsKit",
+                "Calendars", "CLinux", "Clusters", "Encryption", "JSON", "Postgres", "MillraceQueues", "SettingsKit",
                 "Subprocesses", "Threads",
             ], path: "Sources/Kits/CommandKit", swiftSettings: strict),
 
@@ -213,28 +249,30 @@ let package = Package(
         .target(
             name: "RoomKit",
             dependencies: [
-                "CommandKit", "Encryption", "Jobs", "JSON", "Listeners", "PageKit", "Postgres", "Schema",
-                "SettingsKit", "Supervision", "Telemetry", "Workers",
+                "CommandKit", "Encryption", "MillraceJobs", "JSON", "Listeners", "PageKit", "Postgres", "Schema",
+                "SettingsKit", "Supervision", "Telemetry", "Traces", "Workers",
             ],
             path: "Sources/Kits/RoomKit", swiftSettings: strict),
 
         .target(
             name: "StatusKit",
-            dependencies: ["Faults", "JSON", "Postgres", "Queues", "RoomKit", "Supervision"],
+            dependencies: ["Faults", "JSON", "Postgres", "MillraceQueues", "RoomKit", "Supervision"],
             path: "Sources/Kits/StatusKit", swiftSettings: strict),
 
         .target(
             name: "Mail",
             dependencies: [
-                "BlobKit", "Blobs", "CommandKit", "Encodings", "Faults", "HostNames", "Jobs", "JSON", "Listeners",
-                "Postgres", "Queues", "RoomKit", "RoomSchemas", "SettingsKit", "Signatures", "Supervision",
-                "Telemetry", "Templates", "Threads", "Transfers", "Workers",
+                "BlobKit", "Blobs", "CommandKit", "Encodings", "Faults", "HostNames", "MillraceJobs", "JSON",
+                "Listeners",
+                "PageKit", "Postgres", "MillraceQueues", "RoomKit", "RoomSchemas", "SettingsKit", "Signatures",
+                "Supervision",
+                "Telemetry", "Templates", "Threads", "Traces", "Transfers", "Workers",
             ], path: "Sources/Domains/Mail", swiftSettings: strict),
 
         .target(
             name: "Quests",
             dependencies: [
-                "Calendars", "CommandKit", "Jobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+                "Calendars", "CommandKit", "MillraceJobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
                 "Telemetry", "Workers",
             ], path: "Sources/Domains/Quests",
             swiftSettings: strict),
@@ -246,7 +284,7 @@ let package = Package(
         .target(
             name: "Subscriptions",
             dependencies: [
-                "CommandKit", "Jobs", "JSON", "Listeners", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+                "CommandKit", "MillraceJobs", "JSON", "Listeners", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
                 "Signatures", "Telemetry", "Workers",
             ], path: "Sources/Domains/Subscriptions",
             swiftSettings: strict),
@@ -274,13 +312,14 @@ let package = Package(
             name: "Webhooks",
             dependencies: [
                 "CloudEvents", "CommandKit", "Digests", "Encodings", "Encryption", "Faults", "Postgres", "RoomKit",
-                "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Transfers",
+                "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Traces",
+                "Transfers",
             ], path: "Sources/Domains/Webhooks", swiftSettings: strict),
 
         .target(
             name: "Notices",
             dependencies: [
-                "CommandKit", "Encodings", "Encryption", "Faults", "Jobs", "JSON", "Postgres", "RoomKit",
+                "CommandKit", "Encodings", "Encryption", "Faults", "MillraceJobs", "JSON", "Postgres", "RoomKit",
                 "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Templates", "Threads",
                 "Transfers",
             ], path: "Sources/Domains/Notices",
@@ -289,43 +328,74 @@ let package = Package(
         .target(
             name: "AI",
             dependencies: [
-                "CommandKit", "Faults", "Jobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
+                "CommandKit", "Faults", "MillraceJobs", "JSON", "Postgres", "RoomKit", "RoomSchemas", "SettingsKit",
                 "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Workers",
             ], path: "Sources/Domains/AI", swiftSettings: strict),
 
         .target(
             name: "Documents",
             dependencies: [
-                "BlobKit", "Blobs", "CommandKit", "Compression", "Digests", "Encodings", "Jobs", "Pages",
+                "BlobKit", "Blobs", "CommandKit", "Compression", "Digests", "Encodings", "MillraceJobs", "Pages",
                 "Postgres", "RoomKit", "RoomSchemas", "Sandbox", "SettingsKit", "Supervision", "Telemetry",
                 "Threads", "Transfers", "Workers",
             ], path: "Sources/Domains/Documents", swiftSettings: strict),
 
         .target(
             name: "Millrace",
-            dependencies: ["Calendars", "Jobs", "Postgres", "Queues", "Encryption", "Telemetry", "Threads", "Workers"],
+            dependencies: [
+                "Calendars", "MillraceJobs", "Postgres", "MillraceQueues", "Encryption", "Telemetry", "Threads",
+                "Traces", "Workers",
+            ],
             path: "Sources/Faces/Millrace",
             swiftSettings: strict),
 
         .target(
+            name: "MillraceSwiftLog",
+            dependencies: [
+                "Millrace", .product(name: "Logging", package: "swift-log", condition: .when(traits: ["SwiftLog"])),
+            ], path: "Sources/Faces/Bridges/SwiftLog", swiftSettings: strict),
+        .target(
+            name: "MillraceSwiftMetrics",
+            dependencies: [
+                "Millrace",
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["SwiftMetrics"])),
+            ], path: "Sources/Faces/Bridges/SwiftMetrics", swiftSettings: strict),
+        .target(
+            name: "MillraceServiceLifecycle",
+            dependencies: [
+                "Millrace",
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])),
+            ], path: "Sources/Faces/Bridges/ServiceLifecycle", swiftSettings: strict),
+        .target(
+            name: "MillracePostgresNIO",
+            dependencies: [
+                "Millrace",
+                .product(name: "PostgresNIO", package: "postgres-nio", condition: .when(traits: ["PostgresNIO"])),
+            ], path: "Sources/Faces/Bridges/PostgresNIO", swiftSettings: strict),
+
+        .target(
             name: "MillraceMail",
             dependencies: [
-                "Blobs", "Faults", "Jobs", "Mail", "Millrace", "Postgres", "Queues", "RoomSchemas", "Signatures",
+                "Blobs", "Faults", "MillraceJobs", "Mail", "Millrace", "Postgres", "MillraceQueues", "RoomSchemas",
+                "Signatures",
                 "Supervision", "Templates", "Workers",
             ], path: "Sources/Faces/MillraceMail", swiftSettings: strict),
 
         .target(
             name: "Console",
             dependencies: [
-                "Calendars", "Encryption", "JSON", "Listeners", "PageKit", "Postgres", "SettingsKit", "Signatures",
-                "Telemetry", "Templates", "Threads",
-            ], path: "Sources/Faces/Console", resources: [.embedInCode("Resources")], swiftSettings: strict),
+                "Calendars", "Compression", "Encryption", "JSON", "Listeners", "PageKit", "Postgres", "SettingsKit",
+                "Signatures", "Telemetry", "Templates", "Threads",
+            ], path: "Sources/Faces/Console", exclude: ["DESIGN.md"], resources: [.embedInCode("Resources")],
+            swiftSettings: strict),
 
         .target(
             name: "Gateway",
             dependencies: [
                 "Compression", "Digests", "Encodings", "Faults", "JSON", "Listeners", "Postgres", "RoomKit",
-                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads",
+                "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Traces",
             ], path: "Sources/Faces/Gateway", swiftSettings: strict),
 
         // For apps: Foundation alone, and nothing of the server.
@@ -335,17 +405,19 @@ let package = Package(
             name: "Composition",
             dependencies: [
                 "AI", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
-                "Encodings", "Encryption", "Faults", "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail",
-                "Notices", "PageKit", "Pages", "People", "Postgres", "Quests", "Queues", "RoomKit", "RoomSchemas",
+                "Encodings", "Encryption", "Faults", "Gateway", "MillraceJobs", "JSON", "Listeners", "Mail",
+                "MillraceMail",
+                "Notices", "PageKit", "Pages", "People", "Postgres", "Quests", "MillraceQueues", "RoomKit",
+                "RoomSchemas",
                 "Sandbox",
                 "Schema", "SettingsKit", "Signatures", "StatusKit", "Subscriptions", "Supervision", "Telemetry",
-                "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+                "Templates", "Threads", "TraceExport", "Traces", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/Composition", swiftSettings: strict),
 
         .target(
             name: "MillraceWorker",
             dependencies: [
-                "Composition", "Encryption", "Millrace", "PageKit", "Postgres", "Queues", "RoomKit", "Schema",
+                "Composition", "Encryption", "Millrace", "PageKit", "Postgres", "MillraceQueues", "RoomKit", "Schema",
                 "Telemetry", "Threads", "Workers",
             ], path: "Sources/Programs/MillraceWorker", swiftSettings: strict),
 
@@ -354,9 +426,10 @@ let package = Package(
             dependencies: [
                 "AI", "Blobs", "Calendars", "Chat", "CheckIns", "ChildProtocol", "CLinux", "CloudEvents", "Clusters",
                 "CommandKit", "Composition", "Compression", "Console", "Documents", "Encryption", "Faults",
-                "Gateway", "Jobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres",
-                "Quests", "Queues", "RoomKit", "Sandbox", "Schema", "Signatures", "Subprocesses", "Subscriptions",
-                "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks", "Workers",
+                "Gateway", "MillraceJobs", "JSON", "Listeners", "Mail", "MillraceMail", "Notices", "Pages", "Postgres",
+                "Quests", "MillraceQueues", "RoomKit", "Sandbox", "Schema", "Signatures", "Subprocesses",
+                "Subscriptions",
+                "Supervision", "Telemetry", "Templates", "Threads", "Traces", "Transfers", "Webhooks", "Workers",
             ], path: "Sources/Programs/MillraceCommand", resources: [.embedInCode("Resources")], swiftSettings: strict),
         .target(
             name: "MillraceProgram", dependencies: ["MillraceCommand", "MillraceWorker"],
@@ -368,11 +441,13 @@ let package = Package(
             name: "MillraceLoad",
             dependencies: [
                 "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CommandKit", "Composition",
-                "Compression", "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "Jobs", "JSON",
+                "Compression", "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "MillraceJobs",
+                "JSON",
                 "Listeners",
                 "Mail",
                 "Millrace", "MillraceCommand",
-                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "Queues", "RoomSchemas", "Sandbox", "Schema",
+                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "MillraceQueues", "RoomSchemas", "Sandbox",
+                "Schema",
                 "Signatures",
                 "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
                 "Workers",
@@ -385,7 +460,7 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "CLinux", "Clusters", "Faults", "Postgres", "Queues", "RoomSchemas", "Schema", "Supervision",
+                "CLinux", "Clusters", "Faults", "Postgres", "MillraceQueues", "RoomSchemas", "Schema", "Supervision",
                 "Telemetry", "Threads",
             ],
             path: "Tests/TestSupport",
@@ -400,6 +475,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "DigestsTests", dependencies: ["Digests", "Encodings"], swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["TestSupport", "Threads"], swiftSettings: strict),
+        .testTarget(
+            name: "TracesTests",
+            dependencies: ["Encodings", "Fakes", "Telemetry", "TestSupport", "TraceExport", "Traces"],
+            swiftSettings: strict),
         .testTarget(
             name: "CalendarsTests", dependencies: ["Calendars", "Postgres", "TestSupport"], exclude: ["Reference"],
             swiftSettings: strict),
@@ -432,14 +511,17 @@ let package = Package(
             name: "BlobsTests", dependencies: ["Blobs", "Fakes", "Transfers", "Postgres", "Telemetry", "TestSupport"],
             swiftSettings: strict),
         .testTarget(name: "FaultsTests", dependencies: ["Faults"], swiftSettings: strict),
-        .testTarget(name: "JobsTests", dependencies: ["Jobs"], swiftSettings: strict),
+        .testTarget(name: "JobsTests", dependencies: ["MillraceJobs", "Traces"], swiftSettings: strict),
         .testTarget(
-            name: "QueuesTests", dependencies: ["Postgres", "Queues", "RoomSchemas", "Schema", "TestSupport"],
+            name: "QueuesTests", dependencies: ["Postgres", "MillraceQueues", "RoomSchemas", "Schema", "TestSupport"],
             exclude: ["Shipped"],
             swiftSettings: strict),
         .testTarget(
             name: "SupervisionTests",
-            dependencies: ["Clusters", "Faults", "Postgres", "Queues", "Supervision", "Telemetry", "TestSupport"],
+            dependencies: [
+                "Clusters", "Faults", "Postgres", "MillraceQueues", "Supervision", "Telemetry", "TestSupport",
+                "Traces",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "SignaturesTests", dependencies: ["Encodings", "Fakes", "JSON", "Signatures", "TestSupport"],
@@ -447,14 +529,16 @@ let package = Package(
         .testTarget(
             name: "MailTests",
             dependencies: [
-                "Blobs", "Fakes", "Faults", "HostNames", "Mail", "Postgres", "Queues", "Signatures", "Supervision",
+                "Blobs", "Fakes", "Faults", "HostNames", "Mail", "Postgres", "MillraceQueues", "Signatures",
+                "Supervision",
                 "Telemetry", "Templates", "TestSupport", "Transfers",
             ], swiftSettings: strict),
         .testTarget(
-            name: "TemplatesTests", dependencies: ["Postgres", "Queues", "Templates", "TestSupport"],
+            name: "TemplatesTests", dependencies: ["Postgres", "MillraceQueues", "Templates", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
-            name: "DoorsTests", dependencies: ["Clusters", "Postgres", "Queues", "TestSupport"], swiftSettings: strict),
+            name: "DoorsTests", dependencies: ["Clusters", "Postgres", "MillraceQueues", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "QuestsTests", dependencies: ["Calendars", "Postgres", "Quests", "TestSupport"], swiftSettings: strict
         ),
@@ -466,19 +550,20 @@ let package = Package(
         .testTarget(
             name: "AITests",
             dependencies: [
-                "AI", "Fakes", "Faults", "JSON", "Jobs", "Postgres", "Supervision", "Telemetry", "TestSupport",
+                "AI", "Fakes", "Faults", "JSON", "MillraceJobs", "Postgres", "Supervision", "Telemetry", "TestSupport",
                 "Transfers", "Workers",
             ], swiftSettings: strict),
         .testTarget(name: "CloudEventsTests", dependencies: ["CloudEvents"], swiftSettings: strict),
         .testTarget(
             name: "WebhooksTests",
             dependencies: [
-                "CloudEvents", "Fakes", "Transfers", "Postgres", "Queues", "Encryption", "Signatures", "Supervision",
+                "CloudEvents", "Fakes", "Transfers", "Postgres", "MillraceQueues", "Encryption", "Signatures",
+                "Supervision",
                 "Telemetry", "TestSupport", "Threads", "Webhooks",
             ], swiftSettings: strict),
         .testTarget(
             name: "CheckInsTests",
-            dependencies: ["CheckIns", "Clusters", "Postgres", "Queues", "Telemetry", "TestSupport"],
+            dependencies: ["CheckIns", "Clusters", "Postgres", "MillraceQueues", "Telemetry", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "NoticesTests",
@@ -487,7 +572,8 @@ let package = Package(
                 "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(
-            name: "WorkersTests", dependencies: ["Calendars", "Jobs", "Queues", "TestSupport", "Workers"],
+            name: "WorkersTests",
+            dependencies: ["Calendars", "MillraceJobs", "MillraceQueues", "TestSupport", "Workers"],
             swiftSettings: strict),
         .testTarget(
             name: "CorporaTests",
@@ -497,7 +583,7 @@ let package = Package(
             ], exclude: ["Fuzz.swift"], swiftSettings: strict),
         // Optimised, for it explores hundreds of thousands of states.
         .testTarget(
-            name: "ModelTests", dependencies: ["Queues", "Threads", "Workers"],
+            name: "ModelTests", dependencies: ["MillraceQueues", "Threads", "Workers"],
             swiftSettings: strict + [.unsafeFlags(["-O"])]),
         .testTarget(
             name: "MillraceMailTests", dependencies: ["Millrace", "MillraceMail", "Postgres", "TestSupport"],
@@ -505,21 +591,23 @@ let package = Package(
         .testTarget(
             name: "ConsoleTests",
             dependencies: [
-                "Composition", "Console", "Listeners", "Postgres", "Queues", "Signatures", "Telemetry", "Templates",
+                "Composition", "Console", "Listeners", "Postgres", "MillraceQueues", "Signatures", "Telemetry",
+                "Templates",
                 "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(
             name: "GatewayTests",
             dependencies: [
-                "Clusters", "Composition", "Digests", "Encodings", "Fakes", "Faults", "Gateway", "JSON", "Listeners",
-                "Postgres", "Queues",
+                "BlobKit", "Blobs", "Clusters", "Composition", "Digests", "Encodings", "Fakes", "Faults", "Gateway",
+                "JSON", "Listeners",
+                "Postgres", "MillraceQueues",
                 "Signatures", "Supervision", "Telemetry", "TestSupport", "Threads",
             ], swiftSettings: strict),
         .testTarget(
             name: "MillraceAppTests",
             dependencies: [
                 "AppExample", "Blobs", "Composition", "Fakes", "Gateway", "Listeners", "MillraceApp", "Postgres",
-                "Queues", "Signatures", "Supervision", "TestSupport", "Threads",
+                "MillraceQueues", "Signatures", "Supervision", "TestSupport", "Threads",
             ],
             swiftSettings: strict),
         // The examples have packages of their own; here they are built with everything else.
@@ -537,13 +625,13 @@ let package = Package(
         .testTarget(
             name: "MillraceWorkerTests",
             dependencies: [
-                "MillraceWorker", "Postgres", "QueueWorkerExample", "ShopWorkerExample", "TestSupport",
+                "Fakes", "MillraceWorker", "Postgres", "QueueWorkerExample", "ShopWorkerExample", "TestSupport",
                 "WorkflowsExample",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "MillraceTests",
-            dependencies: ["CPostgres", "Clusters", "Fakes", "Millrace", "Postgres", "Queues", "TestSupport"],
+            dependencies: ["CPostgres", "Clusters", "Fakes", "Millrace", "Postgres", "MillraceQueues", "TestSupport"],
             swiftSettings: strict),
         .testTarget(name: "SettingsKitTests", dependencies: ["SettingsKit"], swiftSettings: strict),
         .testTarget(name: "CommandKitTests", dependencies: ["CommandKit"], swiftSettings: strict),
@@ -552,8 +640,8 @@ let package = Package(
             dependencies: [
                 "AI", "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings",
                 "Encryption",
-                "Faults", "Gateway", "Jobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
-                "BlobKit", "Blobs", "PageKit", "Postgres", "Queues", "RoomSchemas",
+                "Faults", "Gateway", "MillraceJobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
+                "BlobKit", "Blobs", "PageKit", "Postgres", "MillraceQueues", "RoomSchemas",
                 "MillraceWorker", "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport",
                 "Workers",
             ], exclude: ["Recorded"],
@@ -561,8 +649,9 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Encodings", "Fakes", "Faults", "Jobs", "Listeners", "MillraceCommand", "MillraceLoad",
-                "MillraceMain", "Postgres", "Queues", "RoomSchemas", "Signatures", "Supervision", "Telemetry",
+                "Clusters", "Encodings", "Fakes", "Faults", "MillraceJobs", "Listeners", "MillraceCommand",
+                "MillraceLoad",
+                "MillraceMain", "Postgres", "MillraceQueues", "RoomSchemas", "Signatures", "Supervision", "Telemetry",
                 "TestSupport", "Workers",
             ],
             swiftSettings: strict),

@@ -233,7 +233,7 @@ class Fault:
 
 class NoWorker(Fault):
     name, title = "worker", "no worker"
-    cause, command = r"no worker lives", r"systemctl start millrace"
+    cause, command = r"no worker is running", r"systemctl start millrace"
 
     def make(self, world):
         self.job = world.enqueue("practice.nothing")

@@ -1,9 +1,8 @@
-"""Makes the pictures of Sources/ARCHITECTURE.md from Package.swift, sql/states.md and sql/rooms.md: deploy/pictures writes them, and deploy/check-house
-fails where the page has another."""
+"""Makes the drawings of Sources/ARCHITECTURE.md, the README and guides from Package.swift, sql/states.md and sql/rooms.md: deploy/pictures writes them, and
+deploy/check-house fails where a page has another."""
 import pathlib
 import re
 
-PAGE = "Sources/ARCHITECTURE.md"
 BEGIN = "<!-- made by deploy/pictures: {} -->"
 END = "<!-- end -->"
 
@@ -111,23 +110,26 @@ def rooms(root):
 
 
 PICTURES = {"processes": processes, "the life of a job": life_of_a_job, "rooms": rooms}
+PAGES = {"Sources/ARCHITECTURE.md": list(PICTURES), "README.md": ["processes"], "deploy/guides/queues.md": ["the life of a job"]}
 
 
-def made_page(root):
-    """The page as it is, and as it is to be."""
+def made_page(root, page):
+    """A page as it is, and as it is to be."""
     root = pathlib.Path(root)
-    before = after = (root / PAGE).read_text()
-    for name, make in PICTURES.items():
+    before = after = (root / page).read_text()
+    for name in PAGES[page]:
+        make = PICTURES[name]
         begin = BEGIN.format(name)
         head, mark, rest = after.partition(begin)
         if not mark:
-            raise ValueError(f"{PAGE} has no place for the picture of {name}")
+            raise ValueError(f"{page} has no place for the picture of {name}")
         after = head + begin + "\n```mermaid\n" + "\n".join(make(root)) + "\n```\n" + END + rest.partition(END)[2]
     return before, after
 
 
 def broken(root):
-    if (pathlib.Path(root) / PAGE).exists():
-        before, after = made_page(root)
-        if before != after:
-            yield f"the pictures of {PAGE} are not those of the code: run deploy/pictures"
+    for page in PAGES:
+        if (pathlib.Path(root) / page).exists():
+            before, after = made_page(root, page)
+            if before != after:
+                yield f"the pictures of {page} are not those of the code: run deploy/pictures"

@@ -42,7 +42,8 @@ package enum RoomSchemas {
         name: "events", needs: [],
         purpose: "what has happened, for others to read",
         migrations: [
-            Script("001_events", Embedded._001_events)
+            Script("001_events", Embedded._001_events),
+            Script("002_traces_of_events", Embedded._002_traces_of_events),
         ],
         functions: [
             Script("events", Embedded.events),
@@ -81,7 +82,7 @@ package enum RoomSchemas {
 
     package static let feed = RoomSchema(
         name: "feed", needs: ["people"],
-        purpose: "what an app on a phone hears of",
+        purpose: "what an app on a phone is told",
         migrations: [
             Script("001_feed", Embedded._001_feed),
             Script("002_unread_rows_of_a_person", Embedded._002_unread_rows_of_a_person),
@@ -93,7 +94,7 @@ package enum RoomSchemas {
 
     package static let templates = RoomSchema(
         name: "templates", needs: [],
-        purpose: "texts of mails, their versions",
+        purpose: "templates of mails and their versions",
         migrations: [
             Script("001_templates", Embedded._001_templates)
         ],
@@ -193,14 +194,16 @@ package enum RoomSchemas {
 
     package static let media = RoomSchema(
         name: "media", needs: ["blobs", "feed", "people", "quotas", "templates", "documents"],
-        purpose: "files that are made as jobs",
+        purpose: "files that jobs make",
         kinds: ["media.process", "template.render"],
         migrations: [
-            Script("001_media", Embedded._001_media)
+            Script("001_media", Embedded._001_media),
+            Script("002_files_of_ones_own", Embedded._002_files_of_ones_own),
         ],
         functions: [
             Script("template_render", Embedded.template_render),
             Script("media", Embedded.media),
+            Script("media_keep", Embedded.media_keep),
             Script("media_run", Embedded.media_run),
             Script("avatars", Embedded.avatars),
             Script("media_hooks", Embedded.media_hooks),
@@ -244,6 +247,7 @@ package enum RoomSchemas {
             Script("quests_families", Embedded.quests_families),
             Script("quests_days", Embedded.quests_days),
             Script("quests_moods", Embedded.quests_moods),
+            Script("quests_tips", Embedded.quests_tips),
             Script("quests_hobbies", Embedded.quests_hobbies),
             Script("quests_rollover", Embedded.quests_rollover),
             Script("quests_people", Embedded.quests_people),
@@ -285,6 +289,7 @@ package enum RoomSchemas {
             Script("chat_rules", Embedded.chat_rules),
             Script("chat_threads", Embedded.chat_threads),
             Script("chat_messages", Embedded.chat_messages),
+            Script("chat_tone", Embedded.chat_tone),
             Script("chat_keeping", Embedded.chat_keeping),
             Script("chat_hooks", Embedded.chat_hooks),
         ])
@@ -292,7 +297,7 @@ package enum RoomSchemas {
     package static let gateway = RoomSchema(
         name: "gateway",
         needs: ["blobs", "feed", "people", "documents", "mail", "notices", "quests", "checkins", "chat"],
-        purpose: "calls of apps, devices that work offline",
+        purpose: "calls from apps, devices that work offline",
         migrations: [
             Script("001_gateway", Embedded._001_gateway)
         ],
@@ -311,10 +316,11 @@ package enum RoomSchemas {
         ])
 
     package static let console = RoomSchema(
-        name: "console", needs: ["people", "mail", "documents", "subscriptions", "quests", "checkins"],
+        name: "console", needs: ["people", "mail", "ai", "documents", "subscriptions", "quests", "checkins"],
         purpose: "pages for operators",
         migrations: [
-            Script("001_console", Embedded._001_console)
+            Script("001_console", Embedded._001_console),
+            Script("002_saved_searches", Embedded._002_saved_searches),
         ],
         functions: [
             Script("console", Embedded.console)

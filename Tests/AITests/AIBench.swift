@@ -1,7 +1,7 @@
 import Fakes
 import Faults
 import JSON
-import Jobs
+import MillraceJobs
 import Postgres
 import Supervision
 import Telemetry
@@ -119,6 +119,7 @@ let goodAnswers: [String: String] = [
     "flash_card": #"{"question": "Which game has knights that jump over others?"}"#,
     "hobby_intro": #"{"title": "Chess", "intro": "A game for two."}"#,
     "coaching_tip": #"{"tip": "Eat together.", "action": "Set the table."}"#,
+    "conversation_tone": #"{"score": 0.5, "tone": "warm"}"#,
     "document_analysis":
         #"{"summary": "About cells.", "key_points": ["Cells divide."], "questions": [{"question": "What divides?", "answer": "Cells."}]}"#,
 ]

@@ -100,7 +100,7 @@ import Testing
                 try await db.int("select person_most from millrace.ai_question order by seq desc limit 1") == 500_000)
             #expect(
                 try await db.column("select name from millrace.ai_purposes() where built_in and client_tokens > 0")
-                    .count == 5)
+                    .count == 6)
         }
     }
 

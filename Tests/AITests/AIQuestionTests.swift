@@ -61,9 +61,11 @@ import Testing
         (##"{"type": "object", "properties": {"a": {"$ref": "#/x"}}}"##, "the word '$ref'"),
         (#"{"type": "object", "properties": {"a": {"type": ["string", "null"]}}}"#, "type is object"),
         (#"{"type": "object", "properties": {"a": {"type": "array"}}}"#, "items is missing"),
-        (#"{"type": "object", "properties": {}, "required": ["b"]}"#, "required is no list"),
+        (#"{"type": "object", "properties": {}, "required": ["b"]}"#, "required is not a list"),
         (#"{"type": "array", "items": {"type": "string"}}"#, "an answer is an object"),
         (#"{"type": "object", "properties": {"a": {"type": "string", "maxLength": -1}}}"#, "maxLength is no"),
+        (#"{"type": "object", "properties": {"a": {"type": "string", "minimum": 1}}}"#, "minimum and maximum are"),
+        (#"{"type": "object", "properties": {"a": {"type": "number", "maximum": "1"}}}"#, "minimum and maximum are"),
     ])
     func `a schema with a rule that is not kept is refused`(schema: String, complaint: String) async throws {
         try await withDatabase { database in
@@ -73,6 +75,19 @@ import Testing
             )
             #expect(refusal?.sqlState == "22023")
             #expect(refusal?.message.contains(complaint) == true)
+        }
+    }
+
+    @Test func `a number fits between its minimum and its maximum alone`() async throws {
+        try await withDatabase { database in
+            let connection = try await database.connect()
+            let schema = #"{"type": "number", "minimum": -1, "maximum": 1}"#
+            for (value, misfit) in [
+                ("-1", nil), ("0.25", nil), ("1", nil), ("1.01", "$ is more than 1"), ("-2", "$ is less than -1"),
+                (#""1""#, "$ is not of type number"),
+            ] {
+                #expect(try await connection.value("millrace.ai_misfit('\(schema)', '\(value)')") == misfit, "\(value)")
+            }
         }
     }
 

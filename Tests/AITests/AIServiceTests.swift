@@ -151,7 +151,7 @@ import Testing
             try await bench.withWorker { try await bench.ended(1) }
             #expect(try await bench.status(id) == "answered")
             let again = try #require(bench.fake.asked.last)
-            #expect(again.prompt.contains("$.sentiment is none of the allowed values"))
+            #expect(again.prompt.contains("$.sentiment is not one of the allowed values"))
             #expect(!again.prompt.contains("wonderful"))
         }
     }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ChatTests {
-    @Test func `a message sent twice is there once, and the same id with other content is a conflict`() async throws {
+    @Test func `a message sent twice is there once, and its id with different content is a conflict`() async throws {
         try await withConnection { connection in
             try await connection.makeFamily()
             let thread = try await connection.beginThread()

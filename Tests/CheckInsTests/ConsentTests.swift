@@ -154,6 +154,18 @@ import Testing
             try await connection.run("select millrace.check_in_contact_remove('anna', 'mum', 'anna')")
             #expect(try await connection.value("millrace.alarm_page(null, '\(ref)') ->> 'consent'") == "over")
             #expect(try await connection.bool("millrace.check_in_never('\(ref)')"))
+            // By the same link it is taken back; an operator's block is not.
+            #expect(try await connection.bool("(millrace.alarm_page(null, '\(ref)') ->> 'may_ask_again')::boolean"))
+            #expect(try await connection.bool("millrace.check_in_never_undo('\(ref)')"))
+            #expect(try await connection.bool("millrace.check_in_never_undo('\(ref)')") == false)
+            #expect(try await connection.value("millrace.alarm_page(null, '\(ref)') ->> 'consent'") == "over")
+            #expect(try await connection.bool("millrace.consent_block('mail', 'mum@example.com')"))
+            #expect(try await connection.bool("millrace.check_in_never_undo('\(ref)')") == false)
+            #expect(
+                try await connection.bool("(millrace.alarm_page(null, '\(ref)') ->> 'may_ask_again')::boolean") == false
+            )
+            #expect(try await connection.bool("millrace.consent_unblock('mail', 'mum@example.com')"))
+            #expect(try await connection.bool("millrace.check_in_never('\(ref)')"))
             #expect(try await connection.bool("millrace.check_in_never('\(ref)')") == false)
             #expect(try await connection.value("millrace.alarm_page(null, '\(ref)') ->> 'consent'") == "never")
             // Earlier agreements of that address end, too.

@@ -43,16 +43,16 @@ import Testing
                 ) ?? ""
             }
             let german =
-                "Anna nennt dich als Kontakt|Anna fragt, ob du es erfahren willst, wenn Anna sich nicht meldet. "
-                + "Bitte antworte mit Ja, Nein oder „Nie wieder fragen“.|de"
+                "Anna möchte dich als Notfallkontakt|Anna fragt, ob du es erfahren willst, "
+                + "wenn Anna sich nicht meldet. Bitte antworte mit Ja, Nein oder „Nie wieder fragen“.|de"
             #expect(try await ask("mum", #"{"mail": "mum@example.com"}"#) == german)
             // Anybody may give an address of their own and another's id: the mail must not show the other's language.
             #expect(try await ask("ben", #"{"mail": "anna@example.com"}"#) == german)
             try await connection.run("delete from millrace.notice; delete from millrace.watch_contact")
             #expect(
                 try await ask("ben", #"{"push": true}"#)
-                    == "Anna names you as a contact|Anna asks whether you want to be told when they do not check in. "
-                    + "Please say yes, no, or never ask me again.|en-GB")
+                    == "Anna wants you as an emergency contact|Anna asks whether you want to be told "
+                    + "when they do not check in. Please say yes, no, or never ask me again.|en-GB")
             #expect(
                 try await connection.value(
                     "select millrace.alarm_page(null, ref) ->> 'language' from millrace.watch_address") == "en")

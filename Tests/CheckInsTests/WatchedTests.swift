@@ -163,7 +163,11 @@ import Testing
             #expect(
                 try await seen == connection.column("select id from millrace.alarm order by raised_at desc, id desc"))
             func pages() async throws -> Int {
-                try await connection.pages("select millrace.check_in_alarms(actor => 'bob')")
+                var least = Int.max  // a look after others' changes of the catalogue reads that, too
+                for _ in 1...3 {
+                    least = min(least, try await connection.pages("select millrace.check_in_alarms(actor => 'bob')"))
+                }
+                return least
             }
             try await connection.run("set plan_cache_mode = force_generic_plan")  // planning reads the catalogue
             _ = try await pages()

@@ -281,7 +281,7 @@ import Testing
     @Test func `where a shell would read something else in the path`() async throws {
         try await withUnstartedCluster(under: "a$HOME") { cluster in
             let error = await failure(starting: cluster)
-            #expect(error.map { "\($0)" }?.contains("Postgres cannot do with") == true)
+            #expect(error.map { "\($0)" }?.contains("Postgres cannot work with") == true)
             #expect(!ClusterFiles.exists(cluster.directory))
         }
     }

@@ -13,9 +13,12 @@ struct ActionTests {
         let action: String
         let address: String
         let form: String
+        var button = "button"
         var fields: [(selector: String, text: String)] = []
         let proof: String
         var isGrave = false
+        /// The button of the same form on the next page.
+        var then: String?
     }
 
     static func presses(_ world: ConsoleWorld) async throws -> [Press] {
@@ -32,6 +35,7 @@ struct ActionTests {
         let alarm = try await world.alarm()
         let undone = try await world.connection.value("select min(id) from millrace.operation") ?? ""
         let open = try await world.connection.value("select max(id) from millrace.operation") ?? ""
+        let signalled = try await world.signalled()
         func state(_ id: String) -> String { "(select state from millrace.jobs where id = \(id))" }
         return [
             Press(
@@ -45,6 +49,18 @@ struct ActionTests {
                     "exists (select from millrace.fork f join millrace.step s on s.job = f.job where f.origin = \(dead[2]))"
             ),
             Press(
+                action: "job.edit", address: "/jobs/\(dead[2])/edit", form: "edit",
+                fields: [("#edit-args", #"{"customer": "c-77", "card": "[redacted]", "password": "[redacted]"}"#)],
+                proof:
+                    "\(state(dead[2])) = 'ready' and exists (select from millrace.job where id = \(dead[2]) and args ->> 'customer' = 'c-77' and args ->> 'password' = 'hunter2' and args #>> '{card,number}' = '4111111111111111')"
+            ),
+            Press(
+                action: "job.signal", address: "/jobs/\(signalled)", form: "signal",
+                fields: [("#signal-payload", #"{"sum": 3}"#)],
+                proof:
+                    #"exists (select from millrace.step where job = \#(signalled) and value = '{"value": {"sum": 3}}')"#
+            ),
+            Press(
                 action: "job.cancel", address: "/jobs/\(running)", form: "cancel",
                 proof: "exists (select from millrace.cancel where job = \(running))"),
             Press(
@@ -56,8 +72,8 @@ struct ActionTests {
                 fields: [("#priority-priority", "1")],
                 proof: "(select priority from millrace.jobs where id = \(later[1])) = 1"),
             Press(
-                action: "approval.answer", address: "/approvals/\(Seed.approval)", form: "no",
-                fields: [("#no-comment", "too much")],
+                action: "approval.answer", address: "/approvals/\(Seed.approval)", form: "answer",
+                button: "button[value=false]", fields: [("#answer-comment", "too much")],
                 proof:
                     "exists (select from millrace.approval where not approved and comment = 'too much' and answered_by like 'console: %')"
             ),
@@ -80,6 +96,29 @@ struct ActionTests {
             Press(
                 action: "schedule.run", address: "/schedule?name=often", form: "run",
                 proof: "exists (select from millrace.schedule_fire where what = 'manual')"),
+            Press(
+                action: "schedule.save", address: "/schedules/new", form: "schedule",
+                fields: [
+                    ("#schedule-name", "made"), ("#schedule-kind", "image.resize"),
+                    ("#schedule-expression", "0 3 * * *"), ("#schedule-zone", "Europe/Vienna"),
+                    ("#schedule-args", #"{"width": 9}"#),
+                ],
+                proof:
+                    #"exists (select from millrace.schedule where name = 'made' and zone = 'Europe/Vienna' and args = '{"width": 9}')"#,
+                then: "button[value=save]"),
+            Press(
+                action: "schedule.remove", address: "/schedule?name=made", form: "remove",
+                proof: "not exists (select from millrace.schedule where name = 'made')", isGrave: true),
+            Press(
+                action: "search.save", address: "/jobs?state=dead&tag=night", form: "save-search",
+                fields: [("#save-search-name", "dead at night")],
+                proof:
+                    #"exists (select from millrace.console_search where name = 'dead at night' and filter = '{"state": "dead", "tag": "night"}')"#
+            ),
+            Press(
+                action: "search.remove", address: "/jobs?state=dead", form: "remove-search",
+                fields: [("#remove-search-name", "dead at night")],
+                proof: "not exists (select from millrace.console_search where name = 'dead at night')"),
             Press(
                 action: "provider.force", address: "/provider?name=resend", form: "force",
                 fields: [("#force-state", "auto"), ("#force-reason", "it is well")],
@@ -137,10 +176,21 @@ struct ActionTests {
                     try await page.go(to: "\(world.origin)/console\(press.address)")
                     for field in press.fields { try await page.fill(field.selector, field.text) }
                     if press.isGrave, width >= 600 {
-                        try await page.click("form#\(press.form) button")
+                        try await page.click("form#\(press.form) \(press.button)")
                         #expect(try await page.text().contains("Press again"), "\(press.action)")
                     }
-                    try await page.follow("form#\(press.form) button")
+                    try await page.follow("form#\(press.form) \(press.button)")
+                    if let then = press.then {
+                        #expect(
+                            try await !world.connection.bool("select \(press.proof)"), "\(press.action) was not shown")
+                        try await page.follow("form#\(press.form) \(then)")
+                    }
+                    if press.isGrave, width < 600 {
+                        // Without script a page asks.
+                        #expect(
+                            try await !world.connection.bool("select \(press.proof)"), "\(press.action) was not asked")
+                        try await page.follow("form#sure button")
+                    }
                     let text = try await page.text()
                     #expect(page.status == 200, "\(press.action): \(text.prefix(600))")
                     #expect(

@@ -1,8 +1,8 @@
 import Clusters
 import Foundation
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -65,7 +65,7 @@ import Testing
         }
         try await ConsoleWorld.with({ $0.roles = .none }) { world in
             // What a schema of an earlier version lacks.
-            try await world.connection.run("drop function millrace.queue_overview(); drop function millrace.audit_list")
+            try await world.connection.run("drop function millrace.queue_page; drop function millrace.audit_list")
             for page in ["/queues", "/audit"] {
                 let answer = try await world.get("/console\(page)")
                 #expect(

@@ -1,8 +1,8 @@
 import Composition
 import Foundation
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import TestSupport
 import Testing
@@ -110,8 +110,7 @@ struct ConsoleWorld: Sendable {
         let pool = ConsoleService.connections(setup.options ?? database.options, size: 8)
         let service = try ConsoleService(options, pool: pool, log: setup.log) { connection in
             let report = try await StatusReport.read(on: connection, cap: 50, patience: .seconds(20))
-            let worst = report.findings.map(\.severity).max() ?? .ok
-            return ConsoleService.Verdict(word: worst.word, findings: report.findings.map(\.sentence))
+            return ConsoleService.Verdict(of: report)
         }
         var listening = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
         listening.isGuarded = true
@@ -174,6 +173,11 @@ struct ConsoleWorld: Sendable {
             try await connection.value(
                 "select min(id) from millrace.jobs where state = '\(state)' and kind = '\(kind)'"),
             "no job of \(kind) is \(state)")
+    }
+
+    /// The job that waits for a signal.
+    func signalled() async throws -> String {
+        try #require(try await connection.value("select min(job) from millrace.wait where what = 2"))
     }
 
     func alarm() async throws -> String {

@@ -1,3 +1,6 @@
+import Postgres
+import Synchronization
+import Telemetry
 import TestSupport
 import Testing
 
@@ -54,6 +57,27 @@ import Testing
         }
     }
 
+    @Test func `an older verdict is shown while the next is made, but never one from before an action`() async throws {
+        try await ConsoleWorld.with({ $0.addition = nil }) { world in
+            let count = Mutex(0)
+            let pool = ConsoleService.connections(world.database.options, size: 2)
+            let live = LiveLook(pool: pool, log: .silent) { _ in
+                count.withLock {
+                    $0 += 1
+                    return ConsoleService.Verdict(word: "\($0)", findings: [])
+                }
+            }
+            let hour = Duration.seconds(3600)
+            #expect(try await live.currentVerdict(pause: hour).word == "1")
+            #expect(try await live.currentVerdict(pause: hour).word == "1")
+            #expect(try await live.currentVerdict(pause: .zero, patience: hour).word == "1", "the next is being made")
+            try await eventually("the next is there") { try await live.currentVerdict(pause: hour).word == "2" }
+            await live.acted()
+            #expect(try await live.currentVerdict(pause: hour, patience: hour).word == "3")
+            await pool.close()
+        }
+    }
+
     @Test func `the page of a job that has moved on while it was loaded comes again at once`() async throws {
         try await ConsoleWorld.with { world in
             let job = try await world.job("running")
@@ -63,7 +87,7 @@ import Testing
             #expect(await reader.next() == nil)
             let other = try EventReader(world, topic: "job:\(job):running")
             let look = try #require(await other.next())
-            #expect(look.name == "look" && look.texts["job.\(job).progress"] == "40.0 %, draw, page 4 of 10")
+            #expect(look.name == "look" && look.texts["job.\(job).progress"] == "40 %, draw, page 4 of 10")
             #expect(look.texts.keys.allSatisfy { $0 == "verdict" || $0.hasPrefix("job.\(job).") })
         }
     }
@@ -85,7 +109,7 @@ import Testing
                 #expect(try await page.text().contains("page 4 of 10"))
                 try await report(0.5, "page 5 of 10")
                 try await eventually("the progress is shown") {
-                    try await page.text().contains("50.0 %, draw, page 5 of 10")
+                    try await page.text().contains("50 %, draw, page 5 of 10")
                 }
                 // With the key, and back with the button.
                 try await page.press("p")
@@ -189,10 +213,11 @@ import Testing
                 #expect(try await page.evaluate("location.pathname", as: String.self) == "/console")
                 try await page.fill("#search", "report")
                 try await page.follow(".search button")
-                #expect(try await page.text().contains("dead jobs of report.build"))
+                #expect(try await page.text().contains("Dead jobs of report.build"))
                 try await page.go(to: "\(world.origin)/console/queue?name=reports")
                 try await page.follow("#pause button")
                 #expect(try await page.text().contains("Done."))
+                try await page.click(".me summary")
                 try await page.follow("form.leave button")
                 try await page.go(to: "\(world.origin)/console/queues")
                 #expect(try await page.text().contains("Sign in"))

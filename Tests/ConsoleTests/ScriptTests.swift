@@ -51,7 +51,8 @@ struct ScriptTests {
                 }
                 // The texts do come onto these pages; so the proof is about something.
                 for path in [
-                    "", "/jobs", "/jobs/{id}", "/failures", "/failures/{id}", "/schedules", "/schedule", "/workers",
+                    "", "/kind", "/jobs", "/jobs/{id}", "/failures", "/failures/{id}", "/schedules", "/schedule",
+                    "/workers",
                     "/providers", "/provider",
                     "/limits", "/mail", "/mail/{id}", "/template", "/templates", "/documents", "/documents/{id}",
                     "/documents/{id}/page",

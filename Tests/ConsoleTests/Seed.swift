@@ -10,7 +10,7 @@ enum Seed {
     static func fill(_ connection: Connection, adding addition: String = "") async throws {
         let inSQL = addition.replacing("'", with: "''")
         let inJSON = inSQL.replacing("\"", with: "\\\"")
-        for sql in [jobs, rooms] {
+        for sql in [runs, jobs, rooms] {
             try await connection.run(sql.replacing("{evil}", with: inSQL).replacing("{jevil}", with: inJSON))
         }
     }
@@ -22,7 +22,8 @@ enum Seed {
     static let subscription = "0198c1f2-7a3e-7000-8000-0000000000b1"
     static let approval = "0198c1f2-7a3e-7000-8000-0000000000a1"
 
-    private static let jobs = #"""
+    /// Functions of the session: how a worker takes jobs, and how it ends them.
+    static let runs = #"""
         create function pg_temp.claimed(the_session bigint, number bigint, wanted int, kind text) returns bigint[] language sql as $$
             select array_agg(c.id order by c.id) from millrace.claim(the_session, number, array(select k.id from millrace.kind k where k.name = claimed.kind),
                 (select array_agg(q.id order by l, q.id) from millrace.queue q, generate_series(0, 39) l),
@@ -36,6 +37,9 @@ enum Seed {
                 array_agg(1::smallint), array_agg(0::smallint), array_agg(1500), '{}', array[number + 1], array[cardinality(ids)],
                 array_agg(error), array_agg(wait), null) from millrace.job j where j.id = any (ids)
         $$;
+        """#
+
+    private static let jobs = #"""
         select millrace.register_kinds(array['mail.deliver', 'report.build', 'image.resize'], array[null, null, null]::text[],
             '{"report.build": ["customer"]}'::jsonb, '{"report.build": ["card.number"]}'::jsonb);
         select millrace.kind_fields_set('report.build', array['customer']), millrace.kind_redactions_set('report.build', array['card.number']);
@@ -67,6 +71,13 @@ enum Seed {
         select millrace.limit_set('queue', 'slow', '{"concurrency": 3}'), millrace.limit_set('tenant', 'acme{evil}', '{"rate": 5, "per": 60}');
         select millrace.pause('slow');
         select millrace.enqueue('image.resize', options => jsonb_build_object('after', jsonb_build_object('jobs', array[millrace.enqueue('image.resize', queue => 'slow')], 'when', 'succeeded')));
+        -- One waits for a signal.
+        select millrace.enqueue('order.pay', '{"order": 7}');
+        with waiting as (delete from millrace.ready r using millrace.kind k where k.id = r.kind and k.name = 'order.pay' returning r.*),
+            timed as (insert into millrace.timer (job, due, queue, kind, lane, attempt, crashes)
+                      select w.job, now() + interval '1 day', w.queue, w.kind, w.lane, w.attempt, w.crashes from waiting w returning job, due)
+        insert into millrace.wait (job, step, what, name, key, since, due, place, attempt, crashes)
+        select t.job, 'await payment{evil}', 2, 'paid{evil}', 'order-7{evil}', now(), t.due, t.due, 0, 0 from timed t;
         select millrace.beat(1, 'working', 2, 0, 0), millrace.beat(2, 'draining', 0, 0, 0);
         insert into millrace.failure_note (first_at, at, session, queue, kind, error, failed, dead, jobs, lo, hi)
         select now() - interval '1 hour', now(), 1, min(queue), min(kind), error, 3, count(*) filter (where outcome = 3), array_agg(id), min(id), max(id) from millrace.history where error is not null group by error;
@@ -140,7 +151,11 @@ enum Seed {
         select millrace.operation_start('priority', '{"state": "ready", "tag": "tag{jevil}"}', '{"priority": 3}', 1000);
         select millrace.operation_step();
         select millrace.operation_start('cancel', '{"state": "scheduled"}');
+        select millrace.console_search_save('night{evil}', jsonb_build_object('state', 'dead', 'tag', 'tag{evil}'));
         -- The past.
+        insert into millrace.tally (at, session, queue, kind, succeeded, failed, dead, ms, wait_ms, waits, times)
+        select now() - interval '5 s', s, q.id, k.id, 4, 0, 0, 900 * s, 90, 4, '14:1,2,1' from unnest('{1,2}'::bigint[]) s, millrace.queue q, millrace.kind k
+         where q.name = 'default' and q.main is null and k.name = 'image.resize' and k.line = '';
         select millrace.sample_take();
         insert into millrace.fleet_event (at, event, subject, by, detail) values (now() - interval '4 minutes', 'deploy', 'worker-b{evil}', 'ann{evil}', '1.4.0 to 1.5.0{evil}');
         """#

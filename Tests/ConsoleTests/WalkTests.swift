@@ -20,14 +20,25 @@ struct WalkTests {
         let dead = try await world.job("dead")
         return [
             ("", "overview", ""), ("", "overview-24h", "?span=24h"), ("", "overview-14d", "?span=14d"),
+            ("/findings", "findings", "/findings"),
             ("/queues", "queues", "/queues"), ("/queue", "queue", "/queue?name=reports"),
             ("/queue", "queue-paused", "/queue?name=slow"), ("/limits", "limits", "/limits"),
+            ("/kinds", "kinds", "/kinds"), ("/kind", "kind", "/kind?name=image.resize&span=1h"),
+            ("/kind", "kind-failing", "/kind?name=report.build"),
             ("/jobs", "jobs-running", "/jobs"), ("/jobs", "jobs-dead", "/jobs?state=dead&tag=night"),
-            ("/jobs", "jobs-retrying", "/jobs?state=retrying"), ("/jobs", "jobs-none", "/jobs?state=dead&queue=mail"),
+            ("/jobs", "jobs-retrying", "/jobs?state=retrying"),
+            ("/jobs", "jobs-sorted", "/jobs?state=dead&sort=kind%20reversed"),
+            ("/failures", "failures-sorted", "/failures?sort=failed"),
+            ("/jobs", "jobs-none", "/jobs?state=dead&queue=mail"),
             ("/jobs", "jobs-field", "/jobs?state=ready&kind=report.build&field=customer&value=c-12"),
             ("/search", "search", "/search?q=report"), ("/jobs/{id}", "job-running", "/jobs/\(running)"),
+            ("/jobs/{id}", "job-signal", "/jobs/\(try await world.signalled())"),
+            ("/jobs/{id}/edit", "job-edit", "/jobs/\(dead)/edit"),
+            ("/jobs/{id}/edit", "job-edit-running", "/jobs/\(running)/edit"),
             ("/jobs/{id}", "job-dead", "/jobs/\(dead)"), ("/jobs/{id}", "job-blocked", "/jobs/\(waiting)?flow=yes"),
             ("/failures", "failures", "/failures"), ("/failures/{id}", "failure", "/failures/\(group)"),
+            ("/schedules/new", "schedule-new", "/schedules/new"),
+            ("/schedule/edit", "schedule-edit", "/schedule/edit?name=nightly"),
             ("/schedules", "schedules", "/schedules"), ("/schedule", "schedule", "/schedule?name=nightly"),
             ("/schedule", "schedule-broken", "/schedule?name=broken"),
             ("/schedule", "schedule-paused", "/schedule?name=weekly"), ("/workers", "workers", "/workers"),
@@ -70,12 +81,16 @@ struct WalkTests {
             #expect(Set(addresses.map(\.path)) == Set(ConsolePages.all.map(\.path)), "a page is not walked")
             try await withBrowser { browser in
                 try await withThrowingTaskGroup(of: Void.self) { group in
-                    for (size, width) in [("desk", 1280), ("phone", 390)] {
+                    // With pictures, at the three widths that people compare.
+                    let sizes =
+                        Browser.screenshots == nil
+                        ? [("desk", 1280), ("phone", 390)] : [("wide", 1440), ("desk", 1024), ("phone", 390)]
+                    for (size, width) in sizes {
                         let page = try await browser.page()
                         group.addTask {
                             try await page.setSize(width: width, height: 844, isPhone: size == "phone")
                             for one in addresses {
-                                try await Self.look(at: one.address, as: "\(one.name)-\(size)", page, world)
+                                try await Self.look(at: one.address, as: "\(one.name)-\(width)", page, world)
                             }
                         }
                     }

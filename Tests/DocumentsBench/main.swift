@@ -4,8 +4,8 @@ import Glibc
 import Pages
 import Sandbox
 
-// documents-bench <jobs> <models> <file> <output.pdf> [<choices>]: one document through all stages, what it took as JSON, its text and the
-// structure of its pages beside the PDF.
+// documents-bench <jobs> <models> <file> <output.pdf> [<choices> [<languages>]]: one document through all stages, what it took as JSON, its
+// text and the structure of its pages beside the PDF. Languages are models with + between them.
 
 func complain(_ text: String) -> Never {
     let bytes = Array("error: \(text)\n".utf8)
@@ -14,11 +14,11 @@ func complain(_ text: String) -> Never {
 }
 
 let words = CommandLine.arguments
-guard words.count == 5 || words.count == 6, let jobs = Int(words[1]), (1...64).contains(jobs) else {
-    complain("usage: documents-bench <jobs> <models> <file> <output.pdf> [<choices as JSON>]")
+guard (5...7).contains(words.count), let jobs = Int(words[1]), (1...64).contains(jobs) else {
+    complain("usage: documents-bench <jobs> <models> <file> <output.pdf> [<choices as JSON> [<languages>]]")
 }
 var choices = DocumentChoices()
-if words.count == 6 {
+if words.count > 5 {
     guard let given = try? JSONDecoder().decode(DocumentChoices.self, from: Data(words[5].utf8)) else {
         complain("\(words[5]) are no choices")
     }
@@ -26,7 +26,11 @@ if words.count == 6 {
 }
 var workshop = DocumentPrograms(environment: [:], beside: words[0])
 workshop.models = words[2]
-if words.count == 6, choices.languages == .found { workshop.languages = ["auto"] }
+if words.count == 7 {
+    workshop.languages = words[6].split(separator: "+").map(String.init)
+} else if words.count == 6, choices.languages == .found {
+    workshop.languages = ["auto"]
+}
 let file = open(words[3], O_RDONLY | O_CLOEXEC)
 guard file >= 0 else { complain("\(words[3]) can not be opened") }
 let output = open(words[4], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)

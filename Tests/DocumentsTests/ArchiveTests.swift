@@ -86,6 +86,28 @@ private func picture(width: Int, height: Int, bits: Int, _ shade: (Int, Int) -> 
         #expect(archive.shown.distance(to: archive.before) < 3)
     }
 
+    /// They say nothing of how they look, and may act.
+    @Test func `fields without a place on a page are in no archive`() async throws {
+        let looks = "/AP<</N 6 0 R>>/F 4/Rect[9 9 30 20]/Type/Annot/Subtype/Widget/FT/Tx"
+        let bytes = pdf([
+            "<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[5 0 R 7 0 R 8 0 R 9 0 R]/CO[7 0 R]>>>>",
+            "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 90 72]/Contents 4 0 R/Resources<<>>/Annots[5 0 R 8 0 R 10 0 R]>>",
+            stream("", "9 9 50 30 re f"), "<</T(shown)\(looks)>>",
+            stream("/Type/XObject/Subtype/Form/BBox[0 0 21 11]/Resources<<>>", "0 0 21 11 re S"),
+            "<</T(orphan)/FT/Tx/Type/Annot/Subtype/Widget/Rect[9 9 30 20]>>",
+            "<</T(hidden)/FT/Tx/Type/Annot/Subtype/Widget/Rect[9 9 30 20]/F 2>>",
+            "<</T(parent)/FT/Tx/Kids[10 0 R 11 0 R]>>", "<</T(child)/Parent 9 0 R\(looks)>>",
+            "<</T(lost)/Parent 9 0 R\(looks)>>",
+        ])
+        let archive = try await copy(bytes, chosen { $0.format = .archive })
+        #expect(archive.made.facts?.drawn == nil)
+        let text = try await taken(apart: archive.bytes)
+        for name in ["shown", "parent", "child"] { #expect(text.contains("(\(name))"), "\(name)") }
+        for name in ["orphan", "hidden", "lost"] { #expect(!text.contains("(\(name))"), "\(name)") }
+        #expect(!text.contains("/CO"))
+    }
+
     @Test func `a page that an archive cannot hold becomes a picture with its words, and says why`() async throws {
         func page(_ resources: String, _ content: String, more: String = "") -> [UInt8] {
             pdf([

@@ -166,4 +166,53 @@ func replaced(_ bytes: [UInt8], _ old: String, _ new: String) -> [UInt8] {
             }
         }
     }
+
+    /// What the drawing program opens has a copy of pictures, with its text.
+    private func isDrawn(_ bytes: [UInt8]) async throws {
+        try await withFile(bytes) { file in
+            let inspection = try await workshop.probe(file).value
+            #expect(inspection.pages.count == 1 && inspection.isOnlyDrawn == true)
+            let texts = try await workshop.ownText(file, inspection, pages: [1]).value
+            #expect(texts[1]?.text == "still here")
+            try await withFile([]) { output in
+                _ = try await workshop.assemble(file, inspection, texts: texts, into: output)
+                let copy = try await judged(DocumentsTests.bytes(of: output))
+                #expect(copy.pages == "1" && copy.isSound && copy.text.contains("still here"), "\(copy)")
+            }
+        }
+    }
+
+    private let page =
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 100]/Contents 4 0 R/Resources<</Font<</F"
+        + "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
+    private let words = stream("", "BT /F 24 Tf 40 40 Td (still here) Tj ET")
+
+    @Test func `a page tree that comes back to itself has its pages all the same`() async throws {
+        try await isDrawn(
+            pdf([
+                "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R 5 0 R]/Count 1>>", page, words,
+                "<</Type/Pages/Parent 2 0 R/Kids[2 0 R]/Count 1>>",
+            ]))
+    }
+
+    @Test func `a PDF of which only the attachments are encrypted is read without its password`() async throws {
+        func key(_ count: Int) -> String { "<" + String(repeating: "5a", count: count) + ">" }
+        func locked(_ filter: String) -> [UInt8] {
+            pdf(
+                [
+                    "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", page, words,
+                    "<</CF<</StdCF<</AuthEvent/EFOpen/CFM/AESV3/Length 32>>>>/EFF/StdCF/Filter/Standard/Length 256"
+                        + "/O\(key(48))/OE\(key(32))/P -1028/Perms\(key(16))/R 6/StmF/\(filter)/StrF/\(filter)"
+                        + "/U\(key(48))/UE\(key(32))/V 5>>",
+                ], trailer: "/Root 1 0 R/Encrypt 5 0 R/ID[<00><00>]")
+        }
+        try await isDrawn(locked("Identity"))
+        try await withFile(locked("StdCF")) { file in
+            guard case .failure(let failure) = await outcome({ try await workshop.probe(file) }) else {
+                Issue.record("a PDF with encrypted pages was opened")
+                return
+            }
+            #expect(failure.reason == .encrypted, "\(failure)")
+        }
+    }
 }

@@ -15,6 +15,24 @@ import Testing
         #expect(HardPage.inkInWords(page, text) > 0.95)
     }
 
+    /// Too few letters to say at once which side is up: on one side they read as noise, on the other the engine reads lines that run upward.
+    @Test(arguments: [90, 270])
+    func `a page of few words that lies on its side is turned`(rotation: Int) async throws {
+        let lines = [
+            "Two boats carry timber and salt to the island", "every Monday and return on the next evening",
+            "with letters",
+        ]
+        let text = lines.map { "(\($0)) Tj T*" }.joined(separator: " ")
+        let page = try await HardPage.drawn(560, 300, "Helvetica", "/F 13 Tf 90 210 Td 24 TL \(text)")
+        let turned = Grid(width: page.height, height: page.width) { x, y in
+            rotation == 90 ? page[page.width - 1 - y, x] : page[y, page.height - 1 - x]
+        }
+        let found = try await HardPage.read(turned)
+        #expect(found.rotation == rotation && found.width == Double(page.width))
+        #expect(HardPage.share(of: lines, in: found) > 0.95)
+        #expect(found.words.filter { $0.text.count > 2 }.allSatisfy { $0.box.width > $0.box.height })
+    }
+
     @Test func `a curled page is read along its lines, and its words lie on their ink`() async throws {
         let clean = try await HardPage.clean()
         let width = Double(clean.width)
@@ -87,6 +105,46 @@ import Testing
         }
     }
 
+    private func has(_ models: String...) -> Bool {
+        models.allSatisfy { FileManager.default.fileExists(atPath: "\(workshop.models)/\($0).traineddata") }
+    }
+
+    @Test func `Persian is told from Arabic, whose letters it has`() async throws {
+        let lines = [
+            "این متن فارسی است و از راست به چپ نوشته شده", "قیمت این کتاب بسیار مناسب است", "تهران پایتخت ایران است",
+            "ما هر روز به مدرسه می رویم و درس می خوانیم",
+        ]
+        guard has("ara") else { return }
+        let page = try await HardPage.fromTheRight(lines + lines)
+        let text = try await HardPage.read(page, languages: ["auto"])
+        if has("fas") {
+            #expect(text.languages?.last == "fas" && text.missing == nil)
+            #expect(Set(text.words.map(\.text)).isSuperset(of: ["فارسی", "چپ", "پایتخت"]))
+        } else {
+            #expect(text.missing == ["fas"])
+        }
+    }
+
+    @Test func `a page on its side is turned, too, where its script is not yet known`() async throws {
+        guard has("ara") else { return }
+        let line = "هذا النص العربي مكتوب من اليمين إلى اليسار في كتاب"
+        let page = try await HardPage.fromTheRight([String](repeating: line, count: 24))
+        let turned = Grid(width: page.height, height: page.width) { x, y in page[page.width - 1 - y, x] }
+        let text = try await HardPage.read(turned, languages: ["auto"])
+        #expect(text.rotation == 90 && text.languages?.last == "ara")
+        #expect(HardPage.share(of: [line], in: text) > 0.8)
+    }
+
+    @Test func `Latin words among those that run to the left are read, without marks of direction`() async throws {
+        let lines = [
+            "זהו טקסט בעברית שנכתב מימין לשמאל", "הגרסה החדשה של Windows יצאה לאור", "ירושלים היא עיר עתיקה מאוד",
+            "חברת Google הודיעה על מוצר חדש", "אנחנו לומדים לקרוא ולכתוב בבית הספר",
+        ]
+        guard has("heb") else { return }
+        let text = try await HardPage.read(try await HardPage.fromTheRight(lines), languages: ["auto"])
+        #expect(Set(text.words.map(\.text)).isSuperset(of: ["Windows", "Google", "ירושלים", "הודיעה"]))
+    }
+
     @Test func `short words say the language, and too few of them say nothing`() {
         #expect(LanguageEvidence.language(of: "The price of the house and of the garden is that of 1894.") == "eng")
         #expect(
@@ -94,6 +152,11 @@ import Testing
         #expect(
             LanguageEvidence.language(of: "Le prix de la maison est dans une lettre pour les voisins du quartier.")
                 == "fra")
+        #expect(LanguageEvidence.language(of: "هذا النص العربي في كتاب عن مدينة على البحر مع صور") == "ara")
+        #expect(LanguageEvidence.language(of: "این متن فارسی است و از راست به چپ نوشته شده") == "fas")
+        #expect(LanguageEvidence.language(of: "اين متن فارسى است و از راست به جب نوشته شده") == "fas", "as Arabic")
+        #expect(LanguageEvidence.language(of: "یہ کتاب اردو میں ہے اور اس کی قیمت کم ہے") == "urd")
+        #expect(LanguageEvidence.models(forScript: "Fraktur").first == "frk", "it is a script to the engine")
         #expect(LanguageEvidence.language(of: "Butter 14.47 Milk 3.99 Total 18.46") == nil)
     }
 

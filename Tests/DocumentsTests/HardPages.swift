@@ -63,6 +63,17 @@ enum HardPage {
         }
     }
 
+    /// Lines in any script, from the right.
+    static func fromTheRight(_ lines: [String]) async throws -> Grid {
+        let html =
+            "<page font='DejaVu Sans' font-size='13pt' dir='rtl'>" + lines.map { "<p>\($0)</p>" }.joined() + "</page>"
+        return try await withFile([]) { file in
+            _ = try await workshop.pages(PageDesign(title: "T", html: html, pictures: []), [], into: file)
+            let inspection = try await workshop.probe(file).value
+            return Grid(try await workshop.raster(file, inspection, page: 1).value)
+        }
+    }
+
     static func read(_ page: Grid, languages: [String] = ["eng"], dpi: Double = 200) async throws -> PageText {
         var own = workshop
         own.languages = languages

@@ -209,7 +209,7 @@ import Testing
             ("From: a@b.org\r\nTo: c@d.org\r\n\r\nHello", "an e-mail"),
             ("Received: from mx.example.org", "an e-mail"), ("{\\rtf1 Hello}", "RTF"),
             ("<!DOCTYPE html><p>", "a web page"),
-            ("Hello", "no kind that is read"),
+            ("Hello", "files of this kind"),
         ] {
             let ended = try await withFile(Array(start.utf8)) { file in
                 await outcome { try await workshop.probe(file) }

@@ -53,6 +53,76 @@ import Testing
         #expect(try await words(copied(text, [])) == words(text.text))
     }
 
+    /// A line that begins on the right. Words in a group run to the right among themselves.
+    private func fromTheRight(_ groups: [[String]], top: Double) -> TextLine {
+        var (right, found): (Double, [Word]) = (760, [])
+        for group in groups {
+            let width = { (word: String) in 10 * Double(word.count) }
+            var left = right - group.reduce(0) { $0 + width($1) + 12 } + 12
+            right = left - 12
+            for word in group {
+                found.append(Word(word, Box(left, top, left + width(word), top + 20)))
+                left += width(word) + 12
+            }
+        }
+        return TextLine(found, baseline: [top + 16, top + 16])
+    }
+
+    private func lines(_ text: [String]) -> [TextLine] {
+        text.enumerated().map { at, line in
+            // Words between bars run to the right.
+            let groups = line.split(separator: "|").enumerated().flatMap { at, part in
+                let words = part.split(separator: " ").map(String.init)
+                return at % 2 == 0 ? words.map { [$0] } : [words]
+            }
+            return fromTheRight(groups, top: 60 + 34 * Double(at))
+        }
+    }
+
+    /// Such marks have no shape: programs that extract text add them, to say which way a part of it runs.
+    private func withoutMarks(_ text: String) -> String {
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.filter {
+                    ![0x200E, 0x200F].contains($0.value) && !(0x202A...0x202E).contains($0.value)
+                }))
+    }
+
+    @Test func `words that run to the left are copied in their order, with numbers and Latin among them`() async throws
+    {
+        let texts = [
+            [
+                "هذا النص العربي مكتوب من اليمين إلى اليسار", "ويحتوي على (أقواس) وأرقام 12.5 و 2024/05/17 هنا",
+                "نسخة PDF من |Google Chrome| رقم 42 جديدة", "السلام عليكم، كيف حالك؟ قال: «نعم» 50%",
+                "مُحَمَّدٌ رَسُولُ اللهِ", "العدد ١٢٣٫٤٥ والتاريخ ٢٠٢٤/٠٥/١٧ هنا",
+            ],
+            [
+                "זהו טקסט בעברית שנכתב מימין לשמאל", "מחיר: 12.50 ₪ (כולל מע\"מ) בתאריך 17/05/2024",
+                "טלפון 03-5551234 ודוא״ל info@example.com בלבד", "שָׁלוֹם עֲלֵיכֶם לכולם",
+            ],
+            [
+                "این متن فارسی است و از راست به چپ نوشته می\u{200C}شود",
+                "قیمت: ۱۲۵٬۰۰۰ تومان (شامل مالیات) در ۱۴۰۳/۰۲/۲۸",
+                "نسخهٔ ۲ از |Linux Kernel| منتشر شد", "آیا کتاب\u{200C}ها را خوانده\u{200C}اید؟ بله!",
+            ],
+        ]
+        for text in texts {
+            let page = page(lines(text))
+            #expect(try await words(withoutMarks(copied(page, []))) == words(page.text))
+        }
+    }
+
+    @Test func `a word that runs to the left stands in its place among words that do not`() async throws {
+        let parts = [
+            ("The", 40.0), ("word", 90.0), ("שלום", 150.0), ("means", 210.0), ("(مرحبا)", 280.0), ("here", 370.0),
+        ]
+        let line = TextLine(
+            parts.map { Word($0.0, Box($0.1, 60, $0.1 + 10 * Double($0.0.count), 80)) }, baseline: [76, 76])
+        let plain = TextLine([Word("Another", Box(40, 94, 110, 114)), Word("line", Box(122, 94, 162, 114))])
+        let page = page([line, plain])
+        #expect(try await words(withoutMarks(copied(page, []))) == words(page.text))
+    }
+
     /// What is left of the curl of a page that was read as it is.
     @Test func `lines that fall by more than half a letter are copied in their order`() async throws {
         let lines = (0..<10).map { row in

@@ -1,6 +1,6 @@
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -47,7 +47,10 @@ import Testing
             count: "select count(*) from millrace.chat_message where text like '% lake %'"),
         "document_list": List(
             rows: "millrace.document_list(after => #, page => 500)", key: "quote_literal(id)",
-            count: "select count(*) from millrace.document where owner = 'alice' and caller = '{role}'"),
+            count: """
+                select count(*) from millrace.document
+                 where owner = 'alice' and (caller = '{role}' or (tenant is null and millrace.is_backend(caller)))
+                """),
         "document_search": List(
             rows: "millrace.document_search('lake', after => #, page => 500)", key: "quote_literal(next)",
             count: "select count(*) from millrace.document_content"),
@@ -136,7 +139,7 @@ import Testing
             let text = "select octet_length(millrace.document_text('\(places.document)'"
             let refusal = try await caller.refusal(of: "\(text)))")
             #expect(refusal?.sqlState == "53400" && refusal?.detail?.contains("too_large") == true)
-            let fits = try #require(refusal?.hint?.firstMatch(of: /to page ([0-9]+)/)?.1)
+            let fits = try #require(refusal?.hint?.firstMatch(of: /the pages up to ([0-9]+)/)?.1)
             let part = try await caller.int("\(text), 1, \(fits)))")
             #expect(part <= 1_048_576 && part > 1_000_000)
             #expect(try await caller.refusal(of: "\(text), 1, \(fits) + 1))")?.sqlState == "53400")

@@ -1,7 +1,7 @@
 import Clusters
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -156,7 +156,7 @@ import Testing
                 ),
                 (
                     "'mail', 'mail_send', 'clients, worker', 'granted', 'Sends a mail.'",
-                    "the room mail says that clients, worker may use mail_send; the roles are client, worker, admin, viewer, operator, gateway, with a comma between them"
+                    "the room mail says that clients, worker may use mail_send; the roles are client, worker, admin, viewer, operator, gateway, separated by a comma"
                 ),
                 ("'mail', 'mail_send', 'client', 'guessed', 'Sends a mail.'", "a_door_has_a_rule"),
                 ("'mail', 'mail_send', 'client', 'granted'", "a_door_of_apps_says_what_it_does"),

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 
 /// A database with something of everybody's in it, and the roles to ask for it.

@@ -101,6 +101,14 @@ import Testing
             field: "tenant", limit: 3, used: 3,
             reset: "(select reset_date from millrace.quotas where tenant = 'person:eve')"),
         Refusal(
+            function: "media_keep",
+            given: """
+                select millrace.blob_put(sha256('file'), 'file'), millrace.blob_allow(sha256('file'), current_user, 'person:eve'), millrace.quota_set('person:eve', 'bytes', 3)
+                """,
+            call: "media_keep('blob:' || encode(sha256('file'), 'hex'), 'audio/mp4', tenant => 'person:eve')",
+            field: "tenant", limit: 3, used: 0,
+            reset: "(select reset_date from millrace.quotas where tenant = 'person:eve')"),
+        Refusal(
             function: "media_process",
             given: """
                 select millrace.blob_put(sha256('x'), 'x'), millrace.blob_allow(sha256('x'), current_user, 'person:eve'), millrace.quota_set('person:eve', 'cpu_seconds', 3);

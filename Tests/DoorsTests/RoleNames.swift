@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import TestSupport
 
 /// Roles of one test's own, for roles are the whole cluster's.

@@ -53,6 +53,27 @@ import Testing
         }
     }
 
+    @Test func `a contact hears of a watch that begins where the person shares it, and not of its check-ins`()
+        async throws
+    {
+        try await withConnection { connection in
+            try await connection.befriend("ada", "bob", step: 1)
+            try await connection.befriend("ada", "cyd", step: 2)
+            for (contact, shares) in [("bob", "state"), ("cyd", "nothing")] {
+                try await connection.run(
+                    "select millrace.check_in_contact_details('ada', '\(contact)', shares => '\(shares)', actor => 'ada')"
+                )
+            }
+            let end = try await connection.feedEnd()
+            try await connection.run("select millrace.check_in_arm('ada', actor => 'ada')")
+            try await connection.run("select millrace.check_in('ada', actor => 'ada')")
+            for (contact, heard) in [("bob", ["check-ins watched"]), ("cyd", [])] {
+                let feed = try await connection.feed(of: contact, since: end, topics: "'{check-ins}'")
+                #expect(feed.changes == heard, "\(contact)")
+            }
+        }
+    }
+
     @Test func `what was said stays between those who were told, and no row has an address or a note`() async throws {
         try await withConnection { connection in
             try await connection.befriend("ada", "cyd", step: 2)

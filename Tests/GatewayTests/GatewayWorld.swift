@@ -3,8 +3,8 @@ import Foundation
 import Gateway
 import JSON
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import TestSupport
 import Testing

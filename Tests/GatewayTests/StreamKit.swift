@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 import JSON
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import TestSupport
 

@@ -1,6 +1,6 @@
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 
 /// One operation, as a phone keeps it.

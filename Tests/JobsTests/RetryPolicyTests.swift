@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 import Testing
 
 @Suite struct RetryPolicyTests {

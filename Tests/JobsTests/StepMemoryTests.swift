@@ -2,7 +2,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
-@testable import Jobs
+@testable import MillraceJobs
 
 /// What a run records, in memory, and how often it was asked for.
 private final class Memory: Sendable {

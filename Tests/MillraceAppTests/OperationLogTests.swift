@@ -85,6 +85,62 @@ import Testing
         }
     }
 
+    /// Each write of the log, ended after each of its bytes: of records that end others, of a file that replaces another, of the device's file, and
+    /// of a file to be uploaded. A crash of the system can also leave zeros where bytes should be.
+    @Test func `wherever a kill ends any write, the state before it or the one after it is there`() async throws {
+        try await withDirectory { directory in
+            let all = operations(6)
+            let file = directory.appending(path: "operations")
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            let before = try all.reduce(Data()) { try $0 + OperationLog.line(.added($1)) }
+            let ending = try [all[1], all[4]].reduce(Data()) { try $0 + OperationLog.line(.ended($1.id)) }
+            let whole = try OperationLog.line(.ended(all[1].id)).count
+            for cut in 0...ending.count {
+                for zeros in [0, 7] where zeros == 0 || cut < ending.count {
+                    try (before + ending.prefix(cut) + Data(repeating: 0, count: zeros)).write(to: file)
+                    let left = all.enumerated().filter {
+                        !(cut >= whole && $0.offset == 1) && !(cut == ending.count && $0.offset == 4)
+                    }.map(\.element)
+                    let log = try OperationLog(directory: directory)
+                    let found = try await log.open()
+                    #expect(found.pending == left && found.damaged == 0, "cut at \(cut)")
+                    await log.close()
+                }
+            }
+            let device = Data(#"{"device":"one","person":"anna","token":"secret"}"#.utf8)
+            for cut in 0...before.count {
+                // Neither the file that was to replace the other nor the new device's file has its name yet.
+                try before.write(to: file)
+                try before.prefix(cut).write(to: directory.appending(path: "operations.new"))
+                try device.write(to: directory.appending(path: "device"))
+                try device.prefix(cut).write(to: directory.appending(path: "device.new"))
+                let log = try OperationLog(directory: directory)
+                #expect(try await log.open().pending == all)
+                #expect(try await log.stored("device") == device)
+                if cut % 50 == 0 {
+                    try await log.store(Data("next".utf8), as: "device")
+                    #expect(try await log.stored("device") == Data("next".utf8))
+                }
+                await log.close()
+            }
+            let uploads = UploadFiles(directory)
+            let (id, bytes) = (UUID(), Data("the contents of a file".utf8))
+            for cut in 0...bytes.count {
+                let path = uploads.url(id).path + ".new"
+                try? FileManager.default.createDirectory(
+                    at: directory.appending(path: "uploads"), withIntermediateDirectories: true)
+                try bytes.prefix(cut).write(to: URL(fileURLWithPath: path))
+                try await uploads.sweep(keeping: [id])
+                #expect(!FileManager.default.fileExists(atPath: path))
+                try bytes.prefix(cut).write(to: URL(fileURLWithPath: path))
+                try await uploads.keep(DocumentFile(bytes, name: "a", mimeType: "text/plain"), as: id)
+                #expect(try Data(contentsOf: uploads.url(id)) == bytes)
+            }
+            try await uploads.sweep(keeping: [])
+            #expect(!FileManager.default.fileExists(atPath: uploads.url(id).path))
+        }
+    }
+
     @Test func `a line that a disk has damaged is left out and counted, and the others are kept`() async throws {
         try await withDirectory { directory in
             let all = operations(3)

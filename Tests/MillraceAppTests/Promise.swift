@@ -27,6 +27,7 @@ struct People: Sendable {
 enum Promise: String, CaseIterable, Sendable {
     case families, moods, todaysLog, hobbies, quests, checkIns, emergency, alarmChanges, notifications, user, documents
     case documentStatus, feed, mail, chat, chatWithContact, lessons, pictures, clock
+    case profile, myFamily, contacts, watching, alarmList, lessonData, many
 
     func check(_ people: People) async throws {
         switch self {
@@ -49,6 +50,13 @@ enum Promise: String, CaseIterable, Sendable {
         case .lessons: try await lessons(people)
         case .pictures: try await pictures(people)
         case .clock: try await clock(people)
+        case .profile: try await profile(people)
+        case .myFamily: try await myFamily(people)
+        case .contacts: try await contacts(people)
+        case .watching: try await watching(people)
+        case .alarmList: try await alarmList(people)
+        case .lessonData: try await lessonData(people)
+        case .many: try await many(people)
         }
     }
 

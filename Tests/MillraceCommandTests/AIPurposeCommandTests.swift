@@ -72,7 +72,7 @@ import Testing
             #expect(missing.code == .misused && missing.errors.contains("no such file"))
             let strange = await put(
                 "menu", "--file", "menu.json", "--schema", #"{"type": "object", "oneOf": []}"#, database: url)
-            #expect(strange.code == .misused && strange.errors.contains("Known words are"), "\(strange.errors)")
+            #expect(strange.code == .misused && strange.errors.contains("Allowed words:"), "\(strange.errors)")
             let unbounded = await put(
                 "menu", "--file", "menu.json",
                 file: Self.menu.replacing(#", "client_tokens": 5000"#, with: ""), database: url)
@@ -95,7 +95,7 @@ import Testing
             #expect(try await judged().sentence.contains("no worker has a model to ask"))
             try await connection.run(
                 #"select millrace.ai_providers_tell('[{"name": "openai", "wire": "openai", "model": "m"}]')"#)
-            #expect(try await judged().sentence == "no living worker asks models")
+            #expect(try await judged().sentence == "no running worker asks models")
             try await connection.run(
                 """
                 select millrace.register_kinds(array(select 'ai.' || name from millrace.ai_built_in()), array(select null::text from millrace.ai_built_in()));
@@ -113,7 +113,7 @@ import Testing
             try await connection.run(
                 "update millrace.ai_question set status = 'cancelled', ended_at = now(); select millrace.ai_purpose_put('menu', 'i', 'p', '{}', '{\"type\": \"object\", \"properties\": {\"dish\": {\"type\": \"string\"}}}', limits => '{\"client_tokens\": 9}')"
             )
-            #expect(try await judged().sentence == "no living worker takes questions of menu")
+            #expect(try await judged().sentence == "no running worker takes questions of menu")
             // As purposes were put before they said how much a person may use.
             try await connection.run(
                 """
@@ -122,7 +122,7 @@ import Testing
                 update millrace.session set kinds = array(select id from millrace.kind where name like 'ai.%')
                 """)
             let unbounded = try await judged()
-            #expect(unbounded.sentence == "clients may ask for menu without a bound of its own for a person")
+            #expect(unbounded.sentence == "clients may ask for menu without a limit for each person")
             #expect(unbounded.advice?.contains("millrace ai purpose put menu --client-tokens") == true)
             try await connection.run(
                 """

@@ -15,6 +15,9 @@ import Testing
     .enabled(if: Browser.program != nil, "SKIPPED: no browser; apt-get install chromium-headless-shell"),
     .timeLimit(.minutes(10)))
 struct AlarmPageBrowserTests {
+    /// Pages behind links also lead to maps, telephones and mail programs.
+    static let ofTheConsole = "links lead somewhere"
+
     /// An open alarm of Anna's, and a listener that serves its page to her contact.
     struct Scene {
         let connection: Connection
@@ -44,7 +47,8 @@ struct AlarmPageBrowserTests {
             let ref = try #require(try await connection.value("select ref from millrace.watch_address"))
             let links = Links(publicURL: "https://x.example/", secrets: ["a secret of ours"])
             let pool = Pool(database.options, size: 2)
-            let routes = AlarmRoutes(pool: pool, log: .silent, links: links)
+            let host = PageHost(name: "Peachy", contact: "help@peachy.example", emergency: "112")
+            let routes = AlarmRoutes(pool: pool, log: .silent, links: links, host: host)
             var options = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
             options.grace = .seconds(1)
             let listener = try Listener(options, routes: routes.all, log: .silent)
@@ -77,11 +81,14 @@ struct AlarmPageBrowserTests {
             try await withBrowser { browser in
                 let page = try await browser.page()
                 try await page.setLanguages(language == "en" ? "en" : "\(language), en;q=0.5")
-                for (size, width) in [("phone", 390), ("desk", 1280)] {
+                let sizes =
+                    Browser.screenshots == nil
+                    ? [("phone", 390), ("desk", 1280)] : [("phone", 390), ("desk", 1024), ("wide", 1440)]
+                for (size, width) in sizes {
                     try await page.setSize(width: width, height: 844, isPhone: size == "phone")
                     for isDark in [false, true] {
                         try await page.setDark(isDark)
-                        let look = "\(language)-\(size)-\(isDark ? "dark" : "light")"
+                        let look = "\(language)-\(width)-\(isDark ? "dark" : "light")"
                         func check(_ name: String, status: Int = 200, says words: String) async throws {
                             // The browser itself reports an answer of 404 to the console.
                             let problems = try await page.problems().filter {
@@ -95,7 +102,9 @@ struct AlarmPageBrowserTests {
                             #expect(text.contains(words), "\(name) \(look): \(text)")
                             let lang = try await page.evaluate("document.documentElement.lang", as: String.self)
                             #expect(lang == language, "\(name) \(look)")
-                            try await page.screenshot("alarm-\(name)-\(look)")
+                            let access = try await page.accessProblems().filter { !$0.hasPrefix(Self.ofTheConsole) }
+                            #expect(access == [], "\(name) \(look)")
+                            try await page.screenshot("links/alarm-\(name)-\(look)")
                             page.forget()
                         }
                         func say(_ english: String, _ german: String, _ arabic: String) -> String {
@@ -119,6 +128,9 @@ struct AlarmPageBrowserTests {
                             says: say("really safe?", "Ist wirklich alles in Ordnung?", "هل الشخص بخير فعلًا؟"))
                         try await page.go(to: scene.consent)
                         try await check("consent", says: say("You have said yes", "Du hast ja gesagt", "كان ردك نعم"))
+                        try await page.follow("button[value=ask_never]")
+                        try await check(
+                            "never", says: say("for anybody?", "egal für wen?", "من أجل أي شخص؟"))
                         try await page.go(to: scene.alarm + "0")
                         try await check(
                             "unknown", status: 404, says: say("no longer valid", "gilt nicht mehr", "لم يعد صالحًا"))
@@ -129,7 +141,7 @@ struct AlarmPageBrowserTests {
                         try await page.follow("button[value=perhaps]")
                         try await check(
                             "answer", status: 400, says: say("do not know", "kennen wir nicht", "لا نعرف هذا الرد"))
-                        try await page.follow("a")
+                        try await page.follow("main a.button")
                     }
                 }
             }
@@ -150,7 +162,7 @@ struct AlarmPageBrowserTests {
                 try await page.follow("button[value=ask_safe]")
                 #expect(try await page.text().contains("Are they really safe?"))
                 #expect(try await state() == "acknowledged")
-                try await page.follow("a")
+                try await page.follow("main a.button")
                 #expect(try await page.text().contains("Your answer"))
                 #expect(try await state() == "acknowledged")
                 try await page.follow("button[value=ask_safe]")
@@ -159,6 +171,40 @@ struct AlarmPageBrowserTests {
                 let over = try await page.text()
                 #expect(!over.contains("Your answer") && over.contains("They are safe"))
                 #expect(page.errors == [])
+            }
+        }
+    }
+
+    @Test func `an alarm is read in another language, with times in the reader's zone, and answers keep it`()
+        async throws
+    {
+        try await withAlarm(language: "en") { scene in
+            try await withBrowser { browser in
+                let page = try await browser.page()
+                try await page.setSize(width: 390, height: 844, isPhone: true)
+                func language() async throws -> String {
+                    try await page.evaluate("document.documentElement.lang", as: String.self)
+                }
+                try await page.go(to: scene.alarm)
+                let english = try await page.text()
+                let asked = /asked for help at \d\d:\d\d on \d+ \w+ \d{4} \(Europe\/Vienna\)\./
+                #expect(english.contains(asked), "\(english)")
+                #expect(!english.contains("(UTC)") && !english.contains(/\d{4}-\d\d-\d\d/), "\(english)")
+                try await page.follow("footer a[lang=de]")
+                let german = try await page.text()
+                #expect(german.contains("Anna-Maria Wolkenstein-Trostburg bittet um Hilfe"), "\(german)")
+                let hasAsked = /hat um \d\d:\d\d am \d+\. \w+ \d{4} \(Europe\/Vienna\) um Hilfe/
+                #expect(german.contains(hasAsked), "\(german)")
+                try await page.follow("button[value=cannot]")
+                #expect(try await page.text().contains("Mum: Ich kann nicht"))
+                #expect(try await language() == "de")
+                try await page.follow("button[value=ask_safe]")
+                #expect(try await page.text().contains("Ist wirklich alles in Ordnung?"))
+                try await page.follow("main a.button")
+                #expect(try await language() == "de")
+                try await page.follow("footer a[lang=ar]")
+                let arabic = try await page.text()
+                #expect(arabic.contains("أنا في الطريق، ") && arabic.contains("طلب مساعدة من "), "\(arabic)")
             }
         }
     }

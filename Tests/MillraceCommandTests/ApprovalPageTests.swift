@@ -1,7 +1,7 @@
 import Foundation
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 import Telemetry
 import TestSupport
@@ -30,7 +30,9 @@ import Testing
         }
 
         func curl(_ arguments: String...) async throws -> String {
+            // Names stand apart from the sentence around them.
             try await Program.run("curl", ["-s", "-m", "60", "-w", " %{http_code}"] + arguments).text
+                .replacing("<bdi>", with: "").replacing("</bdi>", with: "")
         }
 
         func answers() async throws -> [String] {
@@ -104,6 +106,24 @@ import Testing
             #expect(headers.contains("default-src 'none'; style-src 'self'; form-action 'self'"))
             #expect(headers.contains("Referrer-Policy: no-referrer") && headers.contains("Cache-Control: no-store"))
             #expect(try await scene.curl("\(scene.origin)/v1/approvals/page.css").contains("min-height: 52px"))
+        }
+    }
+
+    @Test func `fields stand in the order that is stated, sums and days as the language writes them`() async throws {
+        let request = #"""
+            {"$order": ["order", "total"], "day": "2026-11-28", "reason": "broken", "order": 10077, "total": {"amount": 1240.25, "currency": "EUR"}}
+            """#
+        try await Self.with(request: request) { scene in
+            let link = try await scene.address("ada")
+            let page = try await scene.curl("-H", "Accept-Language: de", link)
+            for part in [
+                "<dt>order</dt><dd>10077</dd><dt>total</dt><dd><bdi class=\"sum\" dir=\"ltr\">1.240,25 EUR</dd>",
+                "<dt>day</dt><dd>28. November 2026</dd>",
+            ] { #expect(page.contains(part), "\(part): \(page)") }
+            #expect(!page.contains("$order"))
+            let english = try await scene.curl("\(link)?language=en")
+            #expect(english.contains("1,240.25 EUR") && english.contains("28 November 2026"))
+            #expect(english.components(separatedBy: "<textarea").count == 2)
         }
     }
 
@@ -239,7 +259,7 @@ import Testing
     .enabled(if: Browser.program != nil, "SKIPPED: no browser; apt-get install chromium-headless-shell"),
     .timeLimit(.minutes(10)))
 struct ApprovalPageBrowserTests {
-    @Test(arguments: ["en", "de"])
+    @Test(arguments: ["en", "de", "ar"])
     func `a question is read and answered on a phone, by day and by night, without script`(language: String)
         async throws
     {
@@ -249,7 +269,7 @@ struct ApprovalPageBrowserTests {
             let address = try await scene.address("ada")
             try await withBrowser { browser in
                 let page = try await browser.page()
-                try await page.setLanguages(language == "de" ? "de-AT, en;q=0.5" : "en")
+                try await page.setLanguages(language == "de" ? "de-AT, en;q=0.5" : language)
                 try await page.setSize(width: 390, height: 844, isPhone: true)
                 try await page.setScript(false)
                 func check(_ name: String, status: Int = 200, says words: String) async throws {
@@ -261,24 +281,35 @@ struct ApprovalPageBrowserTests {
                     #expect(page.requests(outside: scene.origin) == [], "\(name) \(language)")
                     let text = try await page.text()
                     #expect(text.contains(words), "\(name) \(language): \(text)")
-                    try await page.screenshot("approval-\(name)-\(language)")
+                    let access = try await page.accessProblems()
+                    #expect(
+                        access.filter { !$0.hasPrefix(AlarmPageBrowserTests.ofTheConsole) } == [], "\(name) \(language)"
+                    )
+                    try await page.screenshot("links/approval-\(name)-\(language)-\(page.width)")
                     page.forget()
                 }
-                let isGerman = language == "de"
+                func say(_ english: String, _ german: String, _ arabic: String) -> String {
+                    ["en": english, "de": german, "ar": arabic][language] ?? ""
+                }
                 for isDark in [false, true] {
                     try await page.setDark(isDark)
                     try await page.go(to: address)
+                    // The buttons are in sight, however long the question is.
+                    let bottom = try await page.evaluate(
+                        "document.querySelector('button[value=yes]').getBoundingClientRect().bottom", as: Double.self)
+                    #expect(bottom <= 844)
                     try await check(
                         "open-\(isDark ? "dark" : "light")",
-                        says: isGerman ? "bittet um deine Antwort" : "asks for your answer")
+                        says: say("asks for your answer", "bittet um deine Antwort", "يطلب ردك"))
                 }
                 try await page.go(to: address + "0")
-                try await check("unknown", status: 404, says: isGerman ? "gilt nicht mehr" : "no longer valid")
+                try await check("unknown", status: 404, says: say("no longer valid", "gilt nicht mehr", "لم يعد صالحًا"))
                 try await page.go(to: address)
                 try await page.fill("#comment", "far too much")
                 try await page.follow("button[value=no]")
                 try await check(
-                    "answered", says: isGerman ? "Beantwortet mit „Nein“ von ada" : "Answered with “No” by ada")
+                    "answered",
+                    says: say("Answered with “No” by ada", "Beantwortet mit „Nein“ von ada", "رد ada بـ «لا»"))
                 #expect(try await scene.answers() == ["ada false far too much"])
             }
         }

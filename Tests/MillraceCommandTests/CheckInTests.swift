@@ -1,5 +1,6 @@
 import CheckIns
 import Listeners
+import PageKit
 import Postgres
 import Signatures
 import Telemetry
@@ -18,7 +19,9 @@ import Testing
             )
             let ref = try #require(try await connection.value("select ref from millrace.watch_address"))
             let links = Links(publicURL: "https://x.example/", secrets: ["a secret of ours"])
-            let routes = AlarmRoutes(pool: Pool(database.options, size: 2), log: .silent, links: links)
+            let routes = AlarmRoutes(
+                pool: Pool(database.options, size: 2), log: .silent, links: links,
+                host: PageHost(name: "Peachy", emergency: "112"))
             var options = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
             options.grace = .seconds(1)
             let listener = try Listener(options, routes: routes.all, log: .silent)
@@ -45,6 +48,13 @@ import Testing
                 try await connection.value("select millrace.check_in_alarm('<anna>', 'a & b', '<anna>')"))
             let link = try path(links.alarm(alarm, contact: ref))
             let page = try await curl(link)
+            // The note stands by itself, what ends the alarm asks first, and never to be asked again can be taken back.
+            #expect(page.contains("<p dir=\"auto\">a &amp; b</p></blockquote>") && !page.contains("Note: "))
+            #expect(page.contains("<button class=\"first\" name=\"answer\" value=\"on_my_way\">"))
+            #expect(page.contains("tel:112") && page.contains("<strong><bdi>Peachy</bdi></strong>"))
+            let never = try await curl("-d answer=ask_never \(consent)")
+            #expect(never.contains("class=\"grave\" name=\"answer\" value=\"never\""))
+            #expect(try await connection.int("select count(*) from millrace.consent_never") == 0)
             #expect(page.contains("&lt;anna&gt; asks for help") && page.contains("a &amp; b") && page.hasSuffix(" 200"))
             #expect(!page.contains("src=") && !page.contains("http") && !page.contains("<script"))
             // Nothing comes from elsewhere, and what is tapped is as high as a finger is wide.
@@ -59,6 +69,10 @@ import Testing
             #expect(try await connection.value("select acknowledged_by from millrace.alarms") == "mum")
             #expect(try await curl("-d answer=safe \(link)").contains("is over"))
             #expect(try await connection.value("select state from millrace.alarms") == "resolved")
+            #expect(try await curl("-d answer=never \(consent)").contains("value=\"again\""))
+            #expect(try await connection.int("select count(*) from millrace.consent_never") == 1)
+            #expect(try await curl("-d answer=again \(consent)").contains("value=\"yes\""))
+            #expect(try await connection.int("select count(*) from millrace.consent_never") == 0)
             // A removed contact's link is dead; a link with another secret opens nothing, one with the previous secret does.
             try await connection.run("select millrace.check_in_contact_remove('<anna>', 'mum', '<anna>')")
             #expect(try await curl(link).hasSuffix(" 404"))

@@ -1,6 +1,6 @@
 import Clusters
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 

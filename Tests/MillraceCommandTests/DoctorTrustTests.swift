@@ -94,7 +94,7 @@ import Testing
                     == "granted to \(role) beside the configured roles")
             // A role that may not read what migrations made sees only objects of other owners.
             let url = database.url.replacing("//millrace@", with: "//\(role)@")
-            #expect(try await Self.checks(url)["schema contents"]?.sentence.contains("the owner can tell") == true)
+            #expect(try await Self.checks(url)["schema contents"]?.sentence.contains("only the owner can see") == true)
         }
         try await office.run("drop role \(role)")
         await office.close()

@@ -49,7 +49,7 @@ import Testing
             }
             for path in ["file", "folder/b", "out/passwd", "passwd", "self/environ", "loop", "a/b"] {
                 let outcome = Self.content("\(top)/in/\(path)", directories, asksKernel)
-                let sentence = "has a link on its way, or what is not a directory"
+                let sentence = "has a link in its path, or something that is not a directory"
                 #expect(outcome == .failure(FileProblem(complaint: sentence)), "\(path)")
             }
             for path in ["/in/pipe", "/in/sub"] {
@@ -61,7 +61,7 @@ import Testing
                 "/proc/self/environ", "in/a", "", "\(top)/in/a\0",
             ] {
                 let outcome = Self.content(path, directories, asksKernel)
-                let sentence = "lies in no directory of MILLRACE_DOCUMENT_DIRS"
+                let sentence = "is not in a directory of MILLRACE_DOCUMENT_DIRS"
                 #expect(outcome == .failure(FileProblem(complaint: sentence)), "\(path)")
             }
             let none = Self.content(top + "/in/a", DocumentDirectories(), asksKernel)

@@ -68,6 +68,24 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
         }
     }
 
+    @Test func `a job carries the place in a trace that is given, and a malformed one is left out`() async throws {
+        try await withDatabase { database in
+            let url = database.url
+            let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            for (text, found) in [(given, given), ("00-x", nil)] as [(String, String?)] {
+                let outcome = await millrace(
+                    "enqueue", "a.b", "--metadata", "{\"n\": 1}", "--traceparent", text, "--json", "--database-url",
+                    url)
+                #expect(outcome.code == .done, "\(outcome.errors)")
+                let id = try printedID(outcome)
+                let shown = await millrace("jobs", "show", "\(id)", "--json", "--database-url", url)
+                let metadata = try JSONValue.read(shown.output)["metadata"]
+                #expect(metadata?["traceparent"]?.text == found)
+                #expect(metadata?["n"]?.integer == 1)
+            }
+        }
+    }
+
     @Test(arguments: [
         (["a.b", "{\"n\":}"], "line 1, column 6"),
         (["a.b", "@big.json"], "1048576"),
@@ -192,7 +210,7 @@ func printedID(_ outcome: Outcome) throws -> Int { try #require(try JSONValue.re
                 "enqueue", "--batch", "-", "--database-url", database.url, files: ["-": "{\"kind\":\"a.b\"}"])
             #expect(outcome.output == "1 job enqueued\n")
             let status = await millrace("status", "--database-url", database.url)
-            #expect(status.output.hasPrefix("CRITICAL  1 job waits and no worker lives"))
+            #expect(status.output.hasPrefix("CRITICAL  1 job waits and no worker is running"))
         }
     }
 

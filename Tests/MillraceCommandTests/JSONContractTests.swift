@@ -38,6 +38,7 @@ import Testing
         "<job>": "select id from millrace.jobs where kind = 'mail.welcome'",
         "<waiting>": "select id from millrace.jobs where kind = 'demo.hello' and state <> 'cancelled'",
         "<dead>": "select id from millrace.jobs where state = 'dead' limit 1",
+        "<cancelled>": "select id from millrace.jobs where state = 'cancelled' limit 1",
         "<event>": "select id from millrace.events order by 1 limit 1",
         "<mail>": "select id from millrace.mail_messages where template is null order by created_at desc limit 1",
         "<webhook>": "select id from millrace.webhooks order by 1 limit 1",

@@ -1,7 +1,7 @@
-import Jobs
 import Listeners
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import Listeners
 import Mail
+import PageKit
 import Postgres
 import Signatures
 import Telemetry
@@ -129,7 +130,7 @@ import Testing
             let report = try await StatusReport.read(on: connection, cap: 10, patience: .seconds(30))
             let found = report.findings.filter { $0.alarm == .mailSwitched || $0.alarm == .mailParked }
             #expect(found.map(\.severity) == [.degraded, .degraded])
-            #expect(found[0].sentence == "mail goes by smtp, not by resend: quota")
+            #expect(found[0].sentence == "mail goes through smtp, not through resend: quota")
             let view = StatusView(report, failIf: nil)
             #expect(view.json["mail"]?["current"]?.text == "smtp")
         }
@@ -152,12 +153,13 @@ import Testing
         #expect(settings(resend).problems.contains { $0.contains("RESEND_EMAIL_ENABLED") })
         resend["MILLRACE_MAIL_SMTP_URL"] = "smtp://mail.example.com"
         #expect(settings(resend).mailChoice.provider == "smtp" && settings(resend).problems.isEmpty)
-        #expect(settings(resend).warnings.contains { $0.contains("mail goes by smtp") })
+        #expect(settings(resend).warnings.contains { $0.contains("mail goes through smtp") })
         resend["EMAIL_SERVICE_PROVIDER"] = nil
         resend["MILLRACE_MAIL_SMTP_URL"] = nil
         resend["RESEND_EMAIL_ENABLED"] = "true"
         resend["MILLRACE_MAIL_ROLLOUT"] = "30"
-        #expect(settings(resend).warnings.contains { $0.contains("there is no fallback: all mail goes by resend") })
+        #expect(
+            settings(resend).warnings.contains { $0.contains("there is no fallback: all mail goes through resend") })
         let supabase = [
             "SUPABASE_URL": "https://x.example", "SUPABASE_ANON_KEY": "k", "EMAIL_FALLBACK_ENABLED": "true",
         ].merging(resend) { $1 }
@@ -185,9 +187,10 @@ import Testing
             let connection = try await database.connect()
             let pool = Pool(database.options, size: 2)
             let links = Links(publicURL: "https://x.example", secrets: ["a secret of ours"])
-            let routes = MailRoutes(
+            var routes = MailRoutes(
                 pool: pool, log: .silent, links: links, resend: { _, headers in headers["svix-id"] },
                 supabase: { _, headers in headers["webhook-id"] })
+            routes.host = PageHost(name: "Ada & Co")
             var options = Listener.Options(address: try #require(ListenAddress("127.0.0.1:0")), token: nil)
             options.grace = .seconds(1)
             let listener = try Listener(options, routes: routes.all, log: .silent)
@@ -205,6 +208,18 @@ import Testing
             #expect(try await curl("\(base)\(path)0").hasSuffix(" 404"))
             #expect(try await curl("-X POST -d List-Unsubscribe=One-Click \(base)\(path)").hasSuffix(" 200"))
             #expect(try await connection.column("select purpose from millrace.mail_suppressions()") == ["marketing"])
+            // The page says whose messages they are, in the reader's language, and takes a press back.
+            let page = try await curl("-H 'Accept-Language: de' \(base)\(path)")
+            #expect(page.contains("<h1>Nachrichten von <bdi>Ada &amp; Co</bdi> abbestellen?</h1>"))
+            #expect(page.contains("<html lang=\"de\"") && page.contains("href=\"\(path)?language=ar\""))
+            #expect(try await curl("'\(base)\(path)?language=ar'").contains("dir=\"rtl\""))
+            #expect(try await curl("\(base)/v1/unsubscribe/page.css").contains("min-height: 52px"))
+            #expect(try await curl("-d answer=stop \(base)\(path)").contains("value=\"again\""))
+            #expect(try await curl("-d answer=again \(base)\(path)").hasSuffix(" 200"))
+            #expect(try await connection.int("select count(*) from millrace.mail_suppression") == 0)
+            try await connection.run("select millrace.mail_suppress('ada@example.org', 'complaint', 'marketing')")
+            #expect(try await curl("-d answer=again \(base)\(path)").hasSuffix(" 200"))
+            #expect(try await connection.int("select count(*) from millrace.mail_suppression") == 1)
 
             try await connection.run(
                 "select millrace.mail_send(array['a@b.example'], 's', 't'); update millrace.mail set provider_message_id = 'p1', service = 'resend', status = 'accepted'"

@@ -1,7 +1,7 @@
 import Calendars
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -100,7 +100,7 @@ import Testing
     @Test func `two versions are compared by kind, and the one that fails more is called worse`() async throws {
         try await withDatabase(.movableClock) { database in
             let alone = await millrace("versions", "compare", "--database-url", database.url)
-            #expect(alone.code == .notFound && alone.errors.contains("there are no two versions to compare"))
+            #expect(alone.code == .notFound && alone.errors.contains("there are not two versions to compare"))
             try await database.change(Self.night)
             let newest = await millrace("versions", "compare", "--json", "--database-url", database.url)
             let json = try JSONValue.read(newest.output)

@@ -19,7 +19,7 @@ import Workers
             let opened = await millrace(
                 "providers", "open", "resend", "--create", "--reason", "their maintenance", "--for", "2h",
                 "--database-url", url)
-            #expect(opened.code == .done && opened.output == "resend is called no more for 2h\n", "\(opened)")
+            #expect(opened.code == .done && opened.output == "resend is no longer called for 2h\n", "\(opened)")
             let rows = try JSONValue.read(await millrace("providers", "list", "--json", "--database-url", url).output)
             guard case .array(let providers)? = rows["providers"], let row = providers.first else {
                 Issue.record("no providers in \(rows)")

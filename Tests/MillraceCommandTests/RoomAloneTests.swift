@@ -1,7 +1,7 @@
 import Foundation
+import MillraceQueues
 import MillraceWorker
 import Postgres
-import Queues
 import RoomSchemas
 import Synchronization
 import TestSupport
@@ -17,11 +17,11 @@ private struct Greet: Job {
     static let kind = "greet"
 }
 
-private final class Heard: LogHandler {
+private final class Heard: LogReceiver {
     private let state = Mutex<[String]>([])
 
     var lines: [String] { state.withLock { $0 } }
-    func log(_ event: LogEvent) { state.withLock { $0.append("\(event.message) \(event.metadata)") } }
+    func log(_ event: WorkerLogLine) { state.withLock { $0.append("\(event.message) \(event.metadata)") } }
 }
 
 /// A database with the core, one room and what that room needs, and nothing else: each is one that somebody may choose.
@@ -205,7 +205,7 @@ private final class Heard: LogHandler {
         options.slots = 4
         options.drainTimeout = .seconds(20)
         let heard = Heard()
-        options.logHandler = heard
+        options.logReceiver = heard
         let worker = try CompleteWorker(options)
         worker.handle(Greet.self) { _, _ in .done }
         let running = Task { try await worker.run(handlesSignals: false) }

@@ -46,7 +46,9 @@ import Testing
         "FATAL:  remaining connection slots are reserved for non-replication superuser connections",
         #"FATAL:  too many connections for role "shop""#,
     ])
-    func `where no connection is left, that is said with a command, and not that the database is away`(reason: String) {
+    func `where no connection is left, that is said with a command, and not that the database is unreachable`(
+        reason: String
+    ) {
         let failure = DatabaseFailure(.unreachable(reason: reason))
         #expect(failure.sentence == "the database has no connection left" && failure.exitCode == .unreachable)
         #expect(failure.hint?.hasSuffix(PostgresError.lookAtConnections) == true)

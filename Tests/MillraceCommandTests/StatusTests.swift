@@ -66,7 +66,7 @@ import Testing
             try await database.change("drop function millrace.pins()")
             let outcome = await millrace("status", "--database-url", url)
             #expect(outcome.output.contains("open transactions unavailable: "), "\(outcome.output)")
-            #expect(outcome.output.contains("partitions ahead: 4 days"))
+            #expect(outcome.output.contains(/partitions ahead: [34] days/))
         }
     }
 
@@ -74,7 +74,7 @@ import Testing
         try await withDatabase { database in
             try await database.change("drop view millrace.workers cascade")
             let outcome = await millrace("status", "--database-url", database.url)
-            #expect(outcome.code == .degraded && outcome.output.hasPrefix("DEGRADED  the workers cannot be told"))
+            #expect(outcome.code == .degraded && outcome.output.hasPrefix("DEGRADED  the workers cannot be read"))
         }
     }
 

@@ -1,6 +1,6 @@
 import Mail
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 import Workers
@@ -108,12 +108,12 @@ import Workers
             #expect(one.code == .critical && one.output == "CRITICAL  workers<1: it is 0\n", "\(one.output)")
             let usual = await millrace("status", "--quiet", "--database-url", url)
             #expect(
-                usual.code == .critical && usual.output == "CRITICAL  1 job waits and no worker lives\n",
+                usual.code == .critical && usual.output == "CRITICAL  1 job waits and no worker is running\n",
                 "\(usual.output)")
             let whole = await millrace("status", "--fail-if", "ready>5", "--database-url", url)
             #expect(
                 whole.code == .done && whole.output.hasPrefix("OK  no condition holds: ready>5\n"), "\(whole.output)")
-            #expect(whole.output.contains("\n  critical  1 job waits and no worker lives\n"))
+            #expect(whole.output.contains("\n  critical  1 job waits and no worker is running\n"))
             let json = try JSONValue.read(
                 await millrace("status", "--fail-if", "ready>5,workers<1", "--json", "--database-url", url).output)
             #expect(json["exit_code"]?.integer == 11)
@@ -198,7 +198,7 @@ import Workers
                 """)
             let beside = await pause("two")
             #expect(beside.code == .done && beside.output == "two: paused\n")
-            #expect(beside.errors.hasPrefix("not paused: notices, check-ins, which are no jobs;"), "\(beside.errors)")
+            #expect(beside.errors.hasPrefix("not paused: notices, check-ins, which are not jobs;"), "\(beside.errors)")
             let resumed = await millrace("queues", "resume", "two", "--database-url", database.url)
             #expect(resumed.code == .done && resumed.errors.isEmpty, "\(resumed.errors)")
             await connection.close()
@@ -247,7 +247,7 @@ import Workers
             let files = await millrace("status", "--quiet", "--database-url", url)
             #expect(
                 files.code == .degraded
-                    && files.output == "DEGRADED  mail becomes files: no mail service is configured\n",
+                    && files.output == "DEGRADED  mail is written to files: no mail service is configured\n",
                 "\(files.output)")
             await connection.close()
         }

@@ -1,7 +1,7 @@
 import Composition
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -18,7 +18,7 @@ extension Connection {
 @Suite struct StatusWorkerTests {
     @Test func `a worker's clock is compared with the database's`() async throws {
         try await withConnection { connection in
-            for (session, name, ahead) in [(1, "right", "20 s"), (2, "fast", "2 h"), (3, "old", nil as String?)] {
+            for (session, name, ahead) in [(1, "right", "20 s"), (2, "fast", "2 h 59 s"), (3, "old", nil as String?)] {
                 try await connection.openWorker(session, name)
                 let clock = ahead.map { ", clock => clock_timestamp() + interval '\($0)'" } ?? ""
                 try await connection.run("select millrace.beat(\(session), 'working', 0, 0, 0\(clock))")
@@ -43,13 +43,13 @@ extension Connection {
                 """)
             var report = try await StatusReport.read(on: connection, cap: 10, patience: .seconds(30))
             // The console counts further than that, so its number is the answer.
-            #expect(report.findings.map(\.sentence) == ["about 14 jobs wait and no worker lives"])
+            #expect(report.findings.map(\.sentence) == ["about 14 jobs wait and no worker is running"])
             #expect(report.queues.value?.map { $0.amount(cap: 10).text } == ["2", "about 12"])
             report.queues = .known(
                 (report.queues.value ?? []).map {
                     var one = $0; one.estimated = nil; return one
                 })
-            #expect(report.findings.map(\.sentence) == ["more than 12 jobs wait and no worker lives"])
+            #expect(report.findings.map(\.sentence) == ["more than 12 jobs wait and no worker is running"])
             #expect(report.findings.map(\.command) == ["systemctl start millrace"])
         }
     }
@@ -72,17 +72,17 @@ extension Connection {
         }
     }
 
-    @Test func `doctor sets the living workers against the waiting jobs`() async throws {
+    @Test func `doctor sets the running workers against the waiting jobs`() async throws {
         try await withConnection { connection in
             func judge() async throws -> Check.Result {
                 Doctor.judge(
                     try await Queue.workers(on: connection), waiting: try await Queue.depths(cap: 10, on: connection),
                     unknown: try await Queue.orphans(on: connection).map(\.kind))
             }
-            #expect(try await judge() == .ok("none lives, and no job waits"))
+            #expect(try await judge() == .ok("none is running, and no job waits"))
             try await connection.run("select millrace.enqueue('a', queue => 'mail')")
-            guard case .problem("none lives, and 1 job waits", _) = try await judge() else {
-                Issue.record("a job waits and no worker lives")
+            guard case .problem("none is running, and 1 job waits", _) = try await judge() else {
+                Issue.record("a job waits and no worker is running")
                 return
             }
             try await connection.openWorker(1, "w")

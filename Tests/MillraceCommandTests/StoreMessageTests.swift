@@ -55,7 +55,7 @@ import Testing
         #expect(
             bundleAlone.word == "warning" && bundleAlone.advice?.contains("MILLRACE_APP_STORE_APP_ID") == true)
         state.bare = ["free"]
-        #expect(state.judged(hears: both).sentence == "the plan free has no quotas, so it bounds nothing")
+        #expect(state.judged(hears: both).sentence == "the plan free has no quotas, so it limits nothing")
         state.unowned = 1
         #expect(state.judged(hears: both).sentence.hasPrefix("nobody knows whose 1"))
         state.unplanned = 2

@@ -22,14 +22,14 @@ import Testing
                 """)
             let look = await millrace("uninstall", "--database-url", url)
             #expect(look.code == .done && look.output.hasPrefix("would drop the schema millrace of "))
-            let named = look.output.split(separator: "\n").filter { $0.hasSuffix(", which leans on it") }
+            let named = look.output.split(separator: "\n").filter { $0.hasSuffix(", which depends on it") }
             #expect(
-                Set(named.map { $0.dropFirst("would drop the ".count).dropLast(", which leans on it".count) }) == [
+                Set(named.map { $0.dropFirst("would drop the ".count).dropLast(", which depends on it".count) }) == [
                     "view reports.waiting", "view reports.late", "column who of table reports.call",
                     "default value for column at of table reports.call", "policy own on table reports.call",
                     "constraint queue_id_fkey on table reports.queue",
                 ], "\(look.output)")
-            #expect(look.output.contains("worker w on host lives: stop it first"))
+            #expect(look.output.contains("worker w on host is running: stop it first"))
             let refused = await millrace("uninstall", "--yes", "--database-url", url)
             #expect(refused.code == .conflict, "\(refused.errors)")
             #expect(await millrace("queues", "list", "--database-url", url).code == .done)

@@ -99,4 +99,31 @@ import Testing
             await client.close()
         }
     }
+
+    @Test func `a provider fails as often as the test says, or for good, and its calls are counted`() async throws {
+        try await withScene { scene in
+            let client = try Client(database: .url(scene.database.url), keys: .none)
+            func send(_ name: String) async throws -> Int64 {
+                try await client.enqueue(SendMail(to: ["\(name)@example.org"], subject: "Hello", text: "there"))
+            }
+            scene.mails.failNext(2, .unavailable)
+            _ = try await send("ada")
+            for _ in 0..<4 where scene.mails.all.isEmpty {
+                _ = try await scene.bench.drain(timeout: .seconds(240))
+                try await scene.bench.advance(by: .seconds(3600))
+            }
+            _ = try scene.mails.only(to: "ada@example.org")
+            #expect(scene.mails.attempts == 3)
+            scene.mails.failAlways(.refused)
+            let refused = try await send("bob")
+            _ = try await scene.bench.drain(timeout: .seconds(240))
+            try scene.mails.none(to: "bob@example.org")
+            #expect(try await client.job(refused)?.state == .dead && scene.mails.attempts == 4)
+            scene.mails.recover()
+            _ = try await send("eve")
+            _ = try await scene.bench.drain(timeout: .seconds(240))
+            _ = try scene.mails.only(to: "eve@example.org")
+            await client.close()
+        }
+    }
 }

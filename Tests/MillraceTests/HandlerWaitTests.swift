@@ -320,7 +320,7 @@ private struct Broken: Error {}
                 return .done
             }
         } _: { world in
-            for (n, words) in [(1, "is no time"), (2, "is no time"), (3, "name of a signal")] {
+            for (n, words) in [(1, "is not a time"), (2, "is not a time"), (3, "name of a signal")] {
                 let id = try await world.client.enqueue(Order(id: n), maxAttempts: 1)
                 _ = try await world.bench.drain()
                 let error = try await world.value("select errors -> 0 ->> 'error' from millrace.job(\(id))") ?? ""

@@ -15,13 +15,13 @@ private struct Trace: Codable, Equatable {
 }
 
 /// The log and metrics that a worker has sent to a program.
-private final class Told: LogHandler, MetricsHandler {
-    let events = Mutex<[LogEvent]>([])
+private final class Told: LogReceiver, MetricsReceiver {
+    let events = Mutex<[WorkerLogLine]>([])
     let counts = Mutex<[String: Int]>([:])
     let gauges = Mutex<[String: Double]>([:])
     let timers = Mutex<[String: Int]>([:])
 
-    func log(_ event: LogEvent) { events.withLock { $0.append(event) } }
+    func log(_ event: WorkerLogLine) { events.withLock { $0.append(event) } }
 
     func add(_ count: Int, to counter: String, labels: [String: String]) {
         let key = ([counter] + labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
@@ -91,7 +91,7 @@ private final class Told: LogHandler, MetricsHandler {
         try await withDatabase { database in
             let location = Database.url(database.url)
             let told = Told()
-            let worker = Worker(database: location, log: .debug, logHandler: told, metrics: told)
+            let worker = Worker(database: location, log: .debug, logReceiver: told, metrics: told)
             worker.handle(Work.self, queue: "q") { job, _ in job.n == 1 ? .done : .discard("no") }
             let millrace = try Client(database: location)
             let ids = [

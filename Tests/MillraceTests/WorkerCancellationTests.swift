@@ -1,8 +1,8 @@
 import Clusters
 import Fakes
 import Millrace
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import TestSupport
 import Testing

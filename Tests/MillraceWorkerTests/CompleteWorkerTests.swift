@@ -14,11 +14,11 @@ private struct Greet: Job {
     var name: String
 }
 
-private final class Heard: LogHandler {
-    private let state = Mutex<[LogEvent]>([])
+private final class Heard: LogReceiver {
+    private let state = Mutex<[WorkerLogLine]>([])
 
     var messages: [String] { state.withLock { $0.map(\.message) } }
-    func log(_ event: LogEvent) { state.withLock { $0.append(event) } }
+    func log(_ event: WorkerLogLine) { state.withLock { $0.append(event) } }
 }
 
 @Suite struct CompleteWorkerTests {
@@ -41,7 +41,7 @@ private final class Heard: LogHandler {
             let heard = Heard()
             var options = Self.options(database, outbox: outbox)
             options.name = "shop"
-            options.logHandler = heard
+            options.logReceiver = heard
             let worker = try CompleteWorker(options)
             let greeted = Mutex<[String]>([])
             worker.handle(Greet.self) { job, _ in

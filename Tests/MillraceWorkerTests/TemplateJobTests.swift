@@ -193,6 +193,81 @@ import Testing
         }
     }
 
+    /// The example that the guide shows.
+    private static func example(_ part: String) throws -> String {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(
+            contentsOf: root.appendingPathComponent("deploy/examples/invoice/invoice/en/\(part)"), encoding: .utf8)
+        return text.replacing("'", with: "''")
+    }
+
+    /// A picture of one red pixel.
+    private static let dot =
+        "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+
+    @Test func `a template becomes pages with a table of as many rows as there are, and a picture`() async throws {
+        try await Self.withWorker([.mail, .documents, .media]) { connection in
+            try await connection.run(
+                """
+                select millrace.template_publish('invoice', '\(Self.example("subject.txt"))', '\(Self.example("body.html"))', '\(Self.example("body.txt"))',
+                    '\(Self.example("variables.json"))');
+                select millrace.blob_put(sha256('\\x\(Self.dot)'), '\\x\(Self.dot)')
+                """)
+            let data =
+                "jsonb_build_object('number', '47<11', 'date', 'today', 'customer', 'Jörg & Söhne', 'total', '30.00', 'rows', (select jsonb_agg(jsonb_build_object('item', 'heron ' || n, 'count', n, 'price', n || '.00')) from generate_series(1, 90) n))"
+            let logo = "{\"logo\": \"blob:' || encode(sha256('\\x\(Self.dot)'), 'hex') || '\"}"
+            func render(_ data: String, _ more: String = "") async throws -> Int {
+                try await connection.int(
+                    "select millrace.template_render('invoice', \(data), options => ('{\"to\": \"pdf\", \"part\": \"html\"\(more)}')::jsonb, actor => 'ada')"
+                )
+            }
+            let job = try await render(data, ", \"pictures\": \(logo)")
+            // Kept for as long as it is needed.
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.blob_reference where owner like 'media:%:of:logo'")
+                    <= 1)
+            let ended = try await Self.ended(job, on: connection)
+            #expect(ended[0] == "succeeded", "\(ended)")
+            let (text, about) = try await Self.text(ofPDF: try await Self.file("pdf", of: job, on: connection))
+            for line in ["Invoice 47<11", "Jörg & Söhne", "heron 90", "90.00", "page 2 of "] {
+                #expect(text.contains(line), "\(line): \(text.prefix(400))")
+            }
+            #expect(about.contains("Title:           Invoice 47<11"), "\(about)")
+            #expect(
+                try await connection.int(
+                    "select count(*) from millrace.blob_reference where owner like 'media:%:of:logo'")
+                    == 0)
+            // What a page does not know, and a picture that was not handed in, ends the job with a sentence.
+            let bare = try await Self.ended(try await render(data), on: connection)
+            #expect(bare[0] == "dead" && bare[1] == "1", "\(bare)")
+            #expect(
+                try await connection.value("select sentence from millrace.media where status = 'failed'")
+                    == "line 4: no picture was handed in as logo")
+            let empty = try await Self.ended(
+                try await render("\(data) || '{\"rows\": [{\"item\": \"x\"}]}'"), on: connection)
+            #expect(empty[2]?.contains("the variable count is missing") == true, "\(empty)")
+            for (options, code, sentence) in [
+                (#"{"part": "html"}"#, "22023", "are only for a PDF"),
+                (#"{"to": "pdf", "part": "body"}"#, "22023", "options.part is unknown"),
+                (#"{"to": "pdf", "pictures": {}}"#, "22023", "is only for the HTML part"),
+                (
+                    #"{"to": "pdf", "part": "html", "pictures": {"a": "https://a.example/x.png"}}"#, "22023",
+                    "options.pictures is not"
+                ),
+                (
+                    #"{"to": "pdf", "part": "html", "pictures": {"a": "blob:0000000000000000000000000000000000000000000000000000000000000000"}}"#,
+                    "P0002", "there is nothing under the storage_url of the picture a"
+                ),
+            ] {
+                let refusal = try await connection.refusal(
+                    of: "select millrace.template_render('invoice', \(data), options => '\(options)', actor => 'ada')")
+                #expect(refusal?.sqlState == code && refusal?.message.contains(sentence) == true, "\(options)")
+            }
+        }
+    }
+
     @Test func `what cannot be rendered into a file is dead after one run, and its media say why`() async throws {
         try await Self.withWorker([.mail, .documents, .media]) { connection in
             // Its template is gone by the time that it is rendered.

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 extension Model {
     /// millrace.claim: nil when the session is gone, which the lease's reference to it refuses.

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import Workers
 
 /// A step's name, put into words only where it is shown.

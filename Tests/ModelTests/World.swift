@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import Workers
 
 /// One claim by one session; what every write about a claimed job has to show.

@@ -76,7 +76,8 @@ import Transfers
             let fake = try FakeAPNs()
             try await bench.addDevice("token-0001")
             try await bench.addDevice("token-0002")
-            let now = Int64(Date().timeIntervalSince1970 * 1000)
+            let now = try await Int64(
+                bench.connection.int("select (extract(epoch from millrace.now()) * 1000)::bigint"))
             fake.change { $0.gone = ["token-0001": now + 60_000, "token-0002": now - 86_400_000] }
             let id = try await bench.send("alarm.raised", "alarm => true")
             try await bench.withService([try Self.apns(fake, bench)]) { _ in

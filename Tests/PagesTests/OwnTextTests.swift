@@ -136,4 +136,20 @@ import Testing
             blocks: [Block([TextLine([Word("one", Box(0, 0, 100, 100))])])])
         #expect(Remainder.of(raster, own, on: .init(width: 100, height: 100)).share == 1)
     }
+
+    @Test func `bullets that come as a column of their own stand before their items`() {
+        let seen = [
+            SeenWord("•", Box(90, 100, 95, 112), hasSpaceAfter: false), SeenWord("•", Box(90, 140, 95, 152)),
+            SeenWord("First", Box(108, 100, 140, 113)), SeenWord("item,", Box(144, 100, 170, 113)),
+            SeenWord("long", Box(108, 120, 130, 133)), SeenWord("second", Box(108, 140, 150, 153)),
+        ]
+        let lines = OwnLines(seen, .leftToRight).lines
+        #expect(lines.map(\.text) == ["• First item,", "long", "• second"])
+        let page = PageText(origin: .own, width: 600, height: 800, dpi: 72, blocks: [Block(lines)])
+        let list = PageStructure(of: page).elements.first
+        #expect(list?.form == .list && list?.items?.first?.marker == "•")
+        // One that is far from any line stays where it is.
+        let far = OwnLines([SeenWord("•", Box(90, 400, 95, 412))] + seen.dropFirst(2), .leftToRight).lines
+        #expect(far.map(\.text) == ["•", "First item,", "long", "second"])
+    }
 }

@@ -37,6 +37,21 @@ import Testing
         #expect(good.merit > Gate.Reading(words: 200, letters: 1000, confidence: 99, inkOutside: 0).merit)
     }
 
+    @Test func `a page is turned where its words are none, or stand on their side, and a part of it reads better`() {
+        func reading(_ confidence: Double, letters: Int = 60) -> Gate.Reading {
+            .init(words: 10, letters: letters, confidence: confidence, inkOutside: 0)
+        }
+        let level = (0..<10).map { Word("letter", Box(0, Double(30 * $0), 60, Double(30 * $0 + 20))) }
+        let tall = (0..<10).map { Word("letter", Box(Double(30 * $0), 0, Double(30 * $0 + 20), 60)) }
+        #expect(Gate.mayLieOtherwise(level, reading(35)) && Gate.mayLieOtherwise(tall, reading(95)))
+        #expect(!Gate.mayLieOtherwise(level, reading(70)) && !Gate.mayLieOtherwise([], reading(0, letters: 0)))
+        #expect(Gate.lies(as: level, reading(80), notAs: level, reading(35)))
+        #expect(!Gate.lies(as: level, reading(60), notAs: level, reading(35)), "as poor a page as before")
+        #expect(!Gate.lies(as: tall, reading(90), notAs: level, reading(35)))
+        #expect(Gate.lies(as: level, reading(92), notAs: tall, reading(95)))
+        #expect(!Gate.lies(as: level, reading(90, letters: 5), notAs: tall, reading(95)), "hardly anything")
+    }
+
     @Test func `what an engine says is within what there can be`() throws {
         let word = Word("one", Box(0, 0, 10, 10))
         var text = PageText(origin: .read, width: 100, height: 100, dpi: 200, blocks: [Block([TextLine([word])])])
@@ -68,7 +83,7 @@ import Testing
                 Block([]),
             ])
         for flow in [nil, "", "añ𝒳 b"] as [String?] {
-            text.flow = flow
+            (text.flow, text.rotation) = (flow, 270)
             let own = OwnText(page: 7, text: text)
             let bytes = own.packed()
             #expect(try OwnText(packed: bytes) == own)
@@ -127,6 +142,107 @@ import Testing
         #expect(content.contains("<0001000200030004> Tj") && content.contains("<0001> Tj") && content.contains("3 Tr"))
         #expect(content.contains(" 10 72 Tm") && content.contains(" 50 72 Tm"))
         #expect(layer.toUnicode.contains("<0003> <D835DCB3>") && layer.glyphs.count == 10)
+    }
+
+    /// Letters of these two scripts run to the left, and nothing else does.
+    private let simple = TextDirections { text, isRightToLeft in
+        text.map { (0x05D0...0x064A).contains($0.value) ? 1 : isRightToLeft ? $0.properties.isAlphabetic ? 2 : 1 : 0 }
+    }
+
+    @Test func `words that run to the left are laid as they stand, and marks have no width`() {
+        let line = TextLine(
+            [Word("אב\u{5B8}", Box(80, 10, 100, 30)), Word("x", Box(60, 10, 70, 30)), Word("ג!", Box(30, 10, 50, 30))],
+            baseline: [28, 28])
+        let text = PageText(origin: .read, width: 200, height: 100, dpi: 72, blocks: [Block([line])])
+        var layer = TextLayer(simple)
+        let content = layer.content(text, on: .init(width: 200, height: 100), isPixels: false, dpi: 72)
+        let rows = content.split(separator: "\n").dropFirst().dropLast()
+        // Each sign with its mark of direction: ⟨!ג⟩ x ⟨אב⟩, whose vowel stands before its letter.
+        #expect(rows.map { $0.split(separator: " ")[4] } == ["30", "60", "80"])
+        #expect(layer.toUnicode.contains("<0001> <200F>\n<0002> <0021>\n<0003> <05D2>\n<0004> <200E>\n<0005> <0020>"))
+        #expect(layer.toUnicode.contains("<0006> <0078>\n<0007> <05B8>\n<0008> <05D1>\n<0009> <05D0>"))
+        #expect(layer.widths == "[1 [0] 4 [0] 7 [0]]" && layer.glyphs[14...15] == [0, BlankFont.mark])
+        #expect(rows.last?.hasSuffix("Tz <0001000700080009> Tj") == true)
+    }
+
+    @Test func `between words of both directions stands a mark also where a line has a few more that run right`() {
+        func marks(_ words: String...) -> Int {
+            let found = words.enumerated().map { Word($1, Box(100 * Double($0), 10, 100 * Double($0) + 60, 30)) }
+            let line = TextLine(found, baseline: [28, 28])
+            let text = PageText(origin: .read, width: 900, height: 100, dpi: 72, blocks: [Block([line])])
+            var layer = TextLayer(simple)
+            _ = layer.content(text, on: .init(width: 900, height: 100), isPixels: false, dpi: 72)
+            return layer.toUnicode.split(separator: "\n").count { $0.hasSuffix("<200F>") }
+        }
+        #expect(marks("one", "אב", "two", "גד", "three") == 1)
+        #expect(marks("one", "אב", "two", "three") == 0)
+    }
+
+    @Test func `a line that runs to the left lies level, and far askew its words come as they are read`() {
+        let line = TextLine(
+            [Word("אב", Box(80, 10, 100, 30)), Word("x", Box(60, 10, 70, 30)), Word("גד", Box(30, 10, 50, 30))],
+            baseline: [26, 28])
+        func rows(_ skew: Double) -> [[Substring]] {
+            var text = PageText(origin: .read, width: 200, height: 100, dpi: 72, blocks: [Block([line])])
+            text.skew = skew
+            var layer = TextLayer(simple)
+            let content = layer.content(
+                text, on: .init(width: 200, height: 100), isPixels: false, dpi: 72, isAskew: true)
+            return content.split(separator: "\n").dropFirst().dropLast().map { $0.split(separator: " ") }
+        }
+        #expect(rows(0).map { $0[5] } == ["73", "73", "73"] && rows(0).allSatisfy { $0[1] == "0" })
+        let far = rows(10).map { Double($0[4]) ?? 0 }
+        #expect(far == far.sorted(by: >) && far.count == 3)
+    }
+
+    /// pdfium turns the order of words around that it takes for a line, and poppler takes a mark of direction for a word.
+    @Test func `far askew no word that runs to the left is beside another, and none has marks of direction`() {
+        let line = TextLine(
+            [Word("אב", Box(80, 10, 100, 30)), Word("12", Box(60, 10, 70, 30)), Word("גד", Box(30, 10, 50, 30))],
+            baseline: [28, 28])
+        var text = PageText(origin: .read, width: 200, height: 100, dpi: 72, blocks: [Block([line])])
+        text.skew = 15
+        var layer = TextLayer(simple)
+        let content = layer.content(
+            text, on: .init(width: 200, height: 100), isPixels: false, dpi: 72, isAskew: true)
+        let rows = content.split(separator: "\n").dropFirst().dropLast().map { row in
+            row.split(separator: " ").map { Double($0) ?? 0 }
+        }
+        let (sizes, bases) = (rows.map { $0[3] }, rows.map { $0[5] })
+        #expect(rows.count == 3 && sizes.allSatisfy { $0 > 2 && $0 < 10 })
+        for (one, next) in zip(bases, bases.dropFirst()) { #expect(abs(one - next) > sizes[0]) }
+        // As wide as it was, in the middle of its ink.
+        #expect(rows.map { ($0[3] * $0[7] / 100).rounded() } == [20, 10, 20])
+        #expect(!layer.toUnicode.contains("<200E>") && !layer.toUnicode.contains("<200F>"))
+    }
+
+    @Test func `a word that runs to the left does not reach over the words before`() {
+        let line = TextLine([
+            Word("אב", Box(180, 10, 200, 30)), Word("גד", Box(150, 10, 170, 30)), Word("הו", Box(100, 10, 199, 30)),
+            Word("one", Box(40, 10, 199, 30)),
+        ])
+        #expect(
+            line.parted.words.map(\.box) == [
+                Box(180, 10, 200, 30), Box(150, 10, 170, 30), Box(100, 10, 148, 30), Box(40, 10, 199, 30),
+            ])
+        #expect(TextLine([line.words[3], line.words[3]]).parted.words.map(\.box.right) == [199, 199])
+    }
+
+    /// pdfium takes a text on a turned page for none if its glyphs cover nothing.
+    @Test func `the glyphs of the layer's font span a letter`() throws {
+        let font = BlankFont.bytes
+        func number(_ at: Int) -> Int { Int(font[at]) << 8 | Int(font[at + 1]) }
+        func table(_ name: String) throws -> Int {
+            let entries = (0..<number(4)).map { 12 + 16 * $0 }
+            let entry = try #require(entries.first { Array(font[$0..<$0 + 4]) == Array(name.utf8) })
+            return number(entry + 8) << 16 | number(entry + 10)
+        }
+        let (outlines, places, widths) = (try table("glyf"), try table("loca"), try table("hmtx"))
+        for glyph in [BlankFont.letter, BlankFont.mark] {
+            let at = outlines + 2 * number(places + 2 * Int(glyph))
+            #expect((0..<5).map { number(at + 2 * $0) } == [2, 0, 0, 500, 1000])
+            #expect(number(widths + 4 * Int(glyph)) == (glyph == BlankFont.letter ? 500 : 0))
+        }
     }
 
     @Test func `what turns the page turns the words back`() {

@@ -16,7 +16,7 @@ import Testing
         Acting(door: door, made: made, call: call)
     }
 
-    private static let later = "millrace.enqueue('test', run_at => now() + interval '1 h')"
+    private static let later = "millrace.enqueue('test', run_at => millrace.now() + interval '1 h')"
     private static let mail = "millrace.mail_send(array['a@b.example'], 's', 't')"
     private static let sealed = #"{"$millrace": "sealed", "v": 1, "key": "k", "data": "AAAA"}"#
 
@@ -24,6 +24,20 @@ import Testing
     private static let acting = [
         job("cancel", "millrace.cancel({})"), job("retry", "millrace.retry({})", made: later),
         job("retry_fresh", "millrace.retry_fresh({})", made: later),
+        Acting(
+            door: "retry_with", made: "millrace.enqueue('test', '{\"n\": 0, \"password\": \"a@b\"}')",
+            then: "select millrace.cancel_now({})",
+            call: #"millrace.retry_with({}, '{"n": 1, "password": "[redacted]"}')"#),
+        Acting(
+            door: "signal_waiting", made: "millrace.enqueue('waits')",
+            then: """
+                with waiting as (delete from millrace.ready r where r.job = {} returning r.*), timed as (
+                    insert into millrace.timer (job, due, queue, kind, lane, attempt, crashes)
+                    select w.job, now() + interval '1 day', w.queue, w.kind, w.lane, w.attempt, w.crashes from waiting w returning job, due)
+                insert into millrace.wait (job, step, what, name, key, since, due, place, attempt, crashes)
+                select t.job, 'ask', 2, 'paid', '', now(), t.due, t.due, 0, 0 from timed t
+                """,
+            call: #"millrace.signal_waiting({}, 'paid', '"hidden"')"#),
         job("fork", "millrace.fork({}, live => true)"),
         job("step_set", "millrace.step_set({}, 'a', '1', adds => true)"),
         Acting(
@@ -31,7 +45,7 @@ import Testing
             then:
                 "insert into millrace.step (job, name, value, session, number, attempt, at) values ({}, 'a', '1', 0, 0, 0, now())",
             call: "millrace.step_forget({}, 'a')"),
-        job("reschedule", "millrace.reschedule({}, now() + interval '1 h')"),
+        job("reschedule", "millrace.reschedule({}, millrace.now() + interval '1 h')"),
         job("job_priority", "millrace.job_priority({}, 0)"), job("job_delete", "millrace.job_delete({})"),
         job("jobs_do", "(select count(*) from millrace.jobs_do('cancel', array[{}, {}]))"),
         job("flow_cancel", "millrace.flow_cancel({})"),
@@ -50,10 +64,14 @@ import Testing
                 "millrace.reseal(array[{}]::bigint[], array['\(sealed)'::jsonb], array['\(sealed.replacing("AAAA", with: "BBBB"))'::jsonb])"
         ),
         Acting(door: "schedule_set", call: "millrace.schedule_set('s', 'every 1h', 'test')"),
+        Acting(door: "schedule_save", call: "millrace.schedule_save('made', 'every 1h', 'test', '[1]')"),
         Acting(door: "schedule_pause", call: "millrace.schedule_pause('s')"),
         Acting(door: "schedule_resume", call: "millrace.schedule_resume('s')"),
         Acting(door: "schedule_run", call: "millrace.schedule_run('s')"),
         Acting(door: "schedule_remove", call: "millrace.schedule_remove('s')"),
+        Acting(
+            door: "console_search_save", call: #"millrace.console_search_save('mine', '{"state": "dead"}')"#),
+        Acting(door: "console_search_remove", call: "millrace.console_search_remove('mine')"),
         Acting(door: "provider_force", call: "millrace.provider_force('resend', 'open', 'why')"),
         Acting(door: "flag_set", call: "millrace.flag_set('f', 10)"),
         Acting(door: "chat_rules_set", call: #"millrace.chat_rules_set('{"day": 99}')"#),
@@ -83,11 +101,15 @@ import Testing
             door: "template_use",
             made: #"millrace.template_publish('bill', 'A new bill', null, 'Pay {{n}}', '{"n": {"type": "text"}}')"#,
             call: "millrace.template_use('bill', 1)"),
-        Acting(door: "mail_reschedule", made: mail, call: "millrace.mail_reschedule('{}', now() + interval '1 h')"),
+        Acting(
+            door: "mail_reschedule", made: mail, call: "millrace.mail_reschedule('{}', millrace.now() + interval '1 h')"
+        ),
         Acting(door: "mail_cancel", made: mail, call: "millrace.mail_cancel('{}')"),
         Acting(
             door: "mail_resolve", made: mail, then: "update millrace.mail set status = 'parked' where id = '{}'",
             call: "millrace.mail_resolve('{}', 'refused')"),
+        Acting(door: "mail_content_shown", made: mail, call: "length(millrace.mail_content_shown('{}')::text)"),
+        Acting(door: "mails_found", call: "count(*) from millrace.mails_found('a@b.example')"),
         Acting(door: "mail_suppress", call: "millrace.mail_suppress('a@b.example', 'asked')"),
         Acting(door: "mail_unsuppress", call: "millrace.mail_unsuppress('a@b.example', '*')"),
         Acting(door: "mail_erase", call: "millrace.mail_erase('a@b.example')"),

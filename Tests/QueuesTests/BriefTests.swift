@@ -1,6 +1,6 @@
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 

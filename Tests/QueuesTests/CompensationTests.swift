@@ -225,6 +225,26 @@ extension Connection {
         }
     }
 
+    /// A deletion of an order that has succeeded forgets the refund with it.
+    @Test func `a deletion that is taken back brings no row of a refund that is gone`() async throws {
+        try await withConnection { connection in
+            let id = try await connection.claimedJob("'test'")
+            try await connection.run("select millrace.step_undoable('1-9-\(id)', 'charge', '1')")
+            // The order's end is on record, and nobody has told the refund yet.
+            #expect(try await connection.bool("select millrace.complete('1-9-\(id)')"))
+            let operation = try await connection.start("delete", "{\"ids\": [\(id)]}")
+            try await connection.stepOperations()
+            #expect(try await connection.int("select count(*) from millrace.job") == 0)
+            #expect(try await connection.bool("select millrace.operation_undo(\(operation))"))
+            try await connection.stepOperations()
+            #expect(try await connection.state(id) == "succeeded")
+            for relation in ["millrace.undo", "millrace.edge where succ not in (select id from millrace.job)"] {
+                #expect(try await connection.int("select count(*) from \(relation)") == 0, "\(relation)")
+            }
+            #expect(try await connection.bool("select millrace.job_delete(\(id))"))
+        }
+    }
+
     @Test func `a dead refund runs again, as an undo, and not when there is nothing left to undo`() async throws {
         try await withConnection { connection in
             let order = try await connection.order(ending: 3)

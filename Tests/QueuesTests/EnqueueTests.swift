@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import TestSupport
 import Testing

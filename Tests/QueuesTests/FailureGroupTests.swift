@@ -1,6 +1,6 @@
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -12,8 +12,8 @@ import Testing
         ("transient (#): the server # failed", "transient", { "transient (503): the server \($0) failed\nstack" }),
         ("no order # for <address>", "error", { "no order \(uuid($0)) for u\($0).x@mail.example" }),
         (
-            "the arguments do not fit k: total is no Int", "arguments",
-            { _ in "the arguments do not fit k: total is no Int" }
+            "the arguments do not fit k: total is not a Int", "arguments",
+            { _ in "the arguments do not fit k: total is not a Int" }
         ),
         (
             "the arguments are encrypted with key #, which is not here: add it to MILLRACE_ENCRYPTION_KEY", "key",

@@ -167,6 +167,32 @@ import Testing
         }
     }
 
+    @Test func `the tree of a hundred jobs says their states without a whole look at each`() async throws {
+        try await withConnection { connection in
+            let root = try await connection.enqueue()
+            for _ in 1...96 { _ = try await connection.enqueue(after: [root]) }
+            let done = try await connection.enqueue()
+            let later = try await connection.enqueue("'test', run_at => now() + interval '1 hour'")
+            try await connection.run("select millrace.cancel(\(done))")
+            let all = "array(select id from millrace.job)"
+            let jobs = try await connection.int("select count(*) from millrace.job")
+            let same = try await connection.int(
+                "select count(*) from millrace.job_states(\(all)) s, lateral millrace.job(s.job) j where j.kind = s.kind and j.state = s.state"
+            )
+            #expect(same == jobs)
+            for (job, state) in [(root, "ready"), (done, "cancelled"), (later, "scheduled")] {
+                #expect(
+                    try await connection.value("select state from millrace.job_states(array[\(job)])") == state)
+            }
+            let tree = "select * from millrace.flow_tree(\(root), 1000)"
+            #expect(try await connection.int("select count(*) from (\(tree)) t where t.state is not null") == 97)
+            _ = try await connection.pages(tree)
+            // 40 a job; 200 when each was looked up by itself.
+            let pages = try await connection.pages(tree)
+            #expect(pages < 8_000, "\(pages)")
+        }
+    }
+
     enum Failing: String, CaseIterable { case retried, released, rescued, dead, cancelled }
 
     @Test(arguments: Failing.allCases)

@@ -48,6 +48,28 @@ import Testing
         }
     }
 
+    /// 1. A transaction of a handler makes jobs that wait for its run, and stays open. 2. The run records its own end by another session. 3. Workers
+    /// take the note of that end. 4. The transaction commits.
+    @Test(arguments: [
+        "select millrace.spawn('1-9-1', 'test', array['{}', '{}'])",
+        "select millrace.enqueue('test', options => '{\"fence\": \"1-9-1\"}')",
+    ]) func `what a run makes beside its own end begins after it`(_ making: String) async throws {
+        try await withDatabase { database in
+            let handler = try await database.connect()
+            let connection = try await database.connect()
+            #expect(try await connection.enqueue() == 1)
+            try await connection.openSession()
+            try await connection.claim()
+            try await handler.run("begin; \(making)")
+            #expect(try await connection.bool("select millrace.complete('1-9-1')"))
+            try await connection.settleFlows()
+            try await handler.run("commit")
+            try await connection.settleFlows()
+            #expect(
+                try await connection.column("select distinct state from millrace.jobs where id <> 1") == ["ready"])
+        }
+    }
+
     /// 1. A transaction ends the job, and stays open. 2. Another job is enqueued that waits for it. 3. Workers look. 4. The transaction commits.
     @Test(
         arguments: End.allCases,

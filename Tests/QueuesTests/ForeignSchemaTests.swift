@@ -1,6 +1,6 @@
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import Schema
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import RoomSchemas
 import Schema
 import TestSupport

@@ -203,7 +203,7 @@ extension Connection {
             #expect(try await connection.counts(of: operation) == "0 0 1 0 0")
             #expect(
                 try await connection.column("select reason from millrace.operation_items(\(operation), 'refused')")
-                    == ["it runs: cancel it first"])
+                    == ["it is running: cancel it first"])
             #expect(try await connection.state(id) == "running")
         }
     }
@@ -250,7 +250,7 @@ extension Connection {
             try await connection.stepOperations()
             #expect(try await connection.claim() == [run])
             try await connection.undo(first)
-            #expect(try await connection.past(first) == ["\(run): it runs by now"])
+            #expect(try await connection.past(first) == ["\(run): it is running now"])
             #expect(try await connection.value("select lane from millrace.job where id = \(run)") == "5")
         }
     }

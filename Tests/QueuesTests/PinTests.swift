@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@testable import Queues
+@testable import MillraceQueues
 
 /// Transactions that keep old row versions alive.
 @Suite struct PinTests {

@@ -4,7 +4,7 @@ import Schema
 import TestSupport
 import Testing
 
-@testable import Queues
+@testable import MillraceQueues
 
 /// What quests keep of a family and of a person, in tables of their own.
 @Suite(.enabled(if: Template.hasRooms)) struct QuestTablesTests {

@@ -9,7 +9,7 @@ import Testing
 /// the order of locks decide. `MILLRACE_PLANTED` names a fault of `PlantedFault` that is to be found.
 @Suite struct SequenceTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let rounds = environment["MILLRACE_ROUNDS"].flatMap { Int($0) } ?? 30
+    private static let rounds = environment["MILLRACE_ROUNDS"].flatMap { Int($0) } ?? 100
     private static let first = environment["MILLRACE_SEED"].flatMap { Int($0) } ?? 1
     private static let planted = environment["MILLRACE_PLANTED"].flatMap { PlantedFault(rawValue: $0) }
     private static let steps = environment["MILLRACE_STEPS"].flatMap { Int($0) } ?? 80

@@ -94,7 +94,10 @@ extension SequenceWorld {
             count += 1
             try await each(
                 "select job from millrace.wait union select id from millrace.job",
-                "select millrace.signal_job({}, 'own', '\(count)')", by: caller)
+                random.chance(0.5)
+                    ? "select millrace.signal_job({}, 'own', '\(count)')"
+                    : "select millrace.signal_waiting({}, (select name from millrace.wait where job = {}), '\(count)')",
+                by: caller)
         case .answer:
             try await say(
                 caller,

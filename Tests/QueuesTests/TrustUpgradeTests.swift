@@ -3,7 +3,7 @@ import Schema
 import TestSupport
 import Testing
 
-@testable import Queues
+@testable import MillraceQueues
 
 /// A database of before logins were trusted: people keep working, and each login whose claims go on to count, or no longer do, is named.
 @Suite(.enabled(if: Template.hasRooms)) struct TrustUpgradeTests {

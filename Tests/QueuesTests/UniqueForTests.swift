@@ -42,7 +42,7 @@ import Testing
             let upTo = try await connection.value("select upto from millrace.unique_expire()")
             #expect(try await connection.int(known) == 2)
             try await connection.run("select millrace.test_clock_advance('1 hour')")
-            let above = "select expired from millrace.unique_expire(now() + interval '1 day')"
+            let above = "select expired from millrace.unique_expire(millrace.now() + interval '1 day')"
             #expect(try await connection.int(above) == 0)
             #expect(try await connection.int("select expired from millrace.unique_expire('\(upTo ?? "")', 0)") == 0)
             #expect(try await connection.bool("select ran from millrace.maintain()"))

@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `kinds that no living worker knows are named`() async throws {
+    @Test func `kinds that no running worker knows are named`() async throws {
         try await withConnection { connection in
             try await connection.run("select millrace.enqueue('unknown') from generate_series(1, 3)")
             try await connection.enqueue()

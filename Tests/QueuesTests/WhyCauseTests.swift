@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@testable import Queues
+@testable import MillraceQueues
 
 /// Causes that lie outside of the queue: a template, a build, a handler, hours without a worker.
 @Suite struct WhyCauseTests {

@@ -16,14 +16,14 @@ import Testing
             let tenant = try await connection.enqueue("'test', queue => 'mail', tenant => 'acme'")
             try await connection.run("select millrace.test_clock_advance('10 min')")
             _ = try await connection.enqueue("'test', queue => 'mail'")
-            #expect(try await connection.whyQueue("mail") == "no_worker: job \(tenant): no worker lives")
+            #expect(try await connection.whyQueue("mail") == "no_worker: job \(tenant): no worker is running")
             #expect(
                 try await connection.records(
                     "select y ->> 'waiting', y ->> 'oldest_job', round((y ->> 'oldest_seconds')::numeric), y #>> '{chain,0}' from millrace.why_queue('mail') y"
                 ) == ["(2,\(tenant),600,\"2 jobs in the queue mail are ready, the oldest for 10 min\")"])
             try await connection.run("select millrace.pause('mail')")
             #expect(
-                try await connection.whyQueue("mail")?.hasPrefix("queue_paused: the queue mail is paused since ")
+                try await connection.whyQueue("mail")?.hasPrefix("queue_paused: the queue mail has been paused since ")
                     == true
             )
             #expect(
@@ -62,7 +62,7 @@ import Testing
         try await withConnection { connection in
             let id = try await connection.enqueue()
             try await connection.run("select millrace.worker_refused('w', 'h', 1, '0.9', 10, '{test}', '{other}')")
-            #expect(try await connection.why(id) == "no_worker: no worker lives")
+            #expect(try await connection.why(id) == "no_worker: no worker is running")
             try await connection.run("select millrace.worker_refused('w', 'h', 1, '0.9', 10, '{test}', null)")
             let oldest = try await connection.int("select oldest_worker from millrace.schema_state()")
             #expect(

@@ -9,10 +9,10 @@ import Testing
     {
         try await withConnection { connection in
             let id = try await connection.enqueue("'test', queue => 'mail'")
-            #expect(try await connection.why(id) == "no_worker: no worker lives")
+            #expect(try await connection.why(id) == "no_worker: no worker is running")
             try await connection.run(
                 "select millrace.session_open(1, 'w', 'h', 1, '0', null, '{}', 10, false)")
-            #expect(try await connection.why(id) == "kind_unserved: no living worker knows the kind test")
+            #expect(try await connection.why(id) == "kind_unserved: no running worker knows the kind test")
             try await connection.run("select millrace.session_close(1)")
             try await connection.run(
                 """
@@ -20,7 +20,7 @@ import Testing
                 """)
             #expect(
                 try await connection.why(id)
-                    == "queue_unserved: no living worker that knows the kind test takes from the queue mail")
+                    == "queue_unserved: no running worker that knows the kind test takes from the queue mail")
             try await connection.openSession(3)
             #expect(try await connection.why(id) == "next: it is next in line")
             try await connection.run("select millrace.beat(3, 'draining', 0, 0, 0)")
@@ -38,7 +38,7 @@ import Testing
             try await connection.run("update millrace.ready set crashes = 1")
             #expect(
                 try await connection.why(id)
-                    == "ended_workers: a worker ended while it held this job; no worker lives")
+                    == "ended_workers: a worker ended while it held this job; no worker is running")
             let said = "select millrace.why(\(id))"
             #expect(try await connection.value("\(said) ->> 'command'") == "millrace jobs show \(id)")
             #expect(try await connection.value("\(said) ->> 'hint'")?.hasSuffix("millrace jobs cancel \(id)") == true)
@@ -49,14 +49,14 @@ import Testing
                 """)
             #expect(
                 try await connection.why(id)
-                    == "ended_workers: 2 workers ended while they held this job; no living worker knows the kind test")
+                    == "ended_workers: 2 workers ended while they held this job; no running worker knows the kind test")
             try await connection.run("select millrace.pause('default')")
             #expect(try await connection.why(id)?.hasPrefix("queue_paused: 2 workers ended while they held") == true)
             #expect(try await connection.value("\(said) ->> 'command'") == "millrace queues resume default")
         }
     }
 
-    @Test func `where no worker lives, the last one and a command that starts it are named`() async throws {
+    @Test func `where no worker is running, the last one and a command that starts it are named`() async throws {
         try await withConnection { connection in
             try await connection.openSession()
             try await connection.run("select millrace.session_close(1)")
@@ -111,7 +111,8 @@ import Testing
             )
             try await connection.run("select millrace.pause('default')")
             #expect(
-                try await connection.why(second)?.hasPrefix("queue_paused: its queue default is paused since ") == true)
+                try await connection.why(second)?
+                    .hasPrefix("queue_paused: its queue default has been paused since ") == true)
             #expect(
                 try await connection.value("select millrace.why(\(second)) ->> 'hint'")
                     == "millrace queues resume default")

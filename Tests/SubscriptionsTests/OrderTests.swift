@@ -8,12 +8,16 @@ import Testing
         try await withConnection(.movableClock) { (connection: Connection) async throws -> Void in
             try await connection.makePlans()
             try await connection.makeEvents()
-            let told = try await connection.value(
-                """
-                select count(distinct test.tell('\(door)', p.list, 'r-' || p.n, 'p-' || p.n)) || ' ' || count(*)
-                  from test.permutations(array[\(events)]) p
-                """)
-            #expect(told == "1 720")
+            // In parts, so that a busy machine answers each in time.
+            var told: [String] = []
+            for part in 0..<12 {
+                told += try await connection.column(
+                    """
+                    select test.tell('\(door)', p.list, 'r-' || p.n, 'p-' || p.n)
+                      from test.permutations(array[\(events)]) p where p.n % 12 = \(part)
+                    """)
+            }
+            #expect(told.count == 720 && Set(told).count == 1)
             let outcomes = try await connection.outcomes()
             #expect(outcomes.count == 1)
             #expect(outcomes.first?.hasPrefix("720 ") == true)

@@ -1,7 +1,7 @@
 import Clusters
 import Faults
+import MillraceQueues
 import Postgres
-import Queues
 import Supervision
 import Synchronization
 import Telemetry

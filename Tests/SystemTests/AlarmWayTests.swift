@@ -54,8 +54,8 @@ import Testing
                 ])
             try await owner.run(
                 #"select millrace.check_in_contact('anna', 'mum', 1, '{"mail": "mum@example.com"}', actor => 'anna')"#)
-            let asked = try await Self.link(in: "names you as a contact", on: owner)
-            #expect(await Self.ask(asked, at: port).body.contains("Being a contact of anna"))
+            let asked = try await Self.link(in: "wants you as an emergency contact", on: owner)
+            #expect(await Self.ask(asked, at: port).body.contains("anna wants you as an emergency contact"))
             #expect(
                 try await owner.refusal(of: "select millrace.check_in_arm('anna', actor => 'anna')")?.sqlState
                     == "55000", "looking has changed nothing")
@@ -79,7 +79,7 @@ import Testing
             try await owner.run(
                 #"select millrace.check_in_contact('eve', 'victim', 1, '{"mail": "victim@example.com"}', actor => 'eve')"#
             )
-            let unwanted = try await Self.link(in: "eve names you as a contact", on: owner)
+            let unwanted = try await Self.link(in: "eve wants you as an emergency contact", on: owner)
             #expect(await Self.ask(unwanted, at: port).body.contains("Never ask me again"))
             try await owner.run("select millrace.check_in_contact_remove('eve', 'victim', 'eve')")
             let over = await Self.ask(unwanted, at: port)
@@ -88,7 +88,7 @@ import Testing
                 "\(over.body)")
             #expect(await Self.ask(unwanted, at: port, answer: "yes").status == 404)
             #expect(
-                await Self.ask(unwanted, at: port, answer: "never").body.contains("Nobody can ask you here any more"))
+                await Self.ask(unwanted, at: port, answer: "never").body.contains("You will not be asked again"))
             try await owner.run(
                 #"select millrace.check_in_contact('anna', 'v', 1, '{"mail": "Victim+x@example.com"}', actor => 'anna')"#
             )

@@ -1,8 +1,8 @@
 import Clusters
 import Foundation
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import RoomSchemas
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import RoomSchemas
 import Synchronization
 import TestSupport

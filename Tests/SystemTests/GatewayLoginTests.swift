@@ -1,6 +1,6 @@
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -69,7 +69,7 @@ import Testing
                 try await eventually("the gateway of \(user) is there") { gateway.output.contains("the gateway is at") }
                 gateway.signal(SIGTERM)
                 #expect(try await gateway.ended() == 0)
-                #expect(gateway.output.contains("is a superuser: a hole") == (user == "millrace"), "\(gateway.output)")
+                #expect(gateway.output.contains("is a superuser: a flaw") == (user == "millrace"), "\(gateway.output)")
             }
             try await owner.run("drop owned by \(login)")
             await owner.close()

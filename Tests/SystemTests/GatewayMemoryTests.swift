@@ -1,8 +1,8 @@
 import Fakes
 import Foundation
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 import TestSupport
 import Testing

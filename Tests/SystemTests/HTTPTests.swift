@@ -38,7 +38,7 @@ import Testing
             #expect(metrics.status == 200 && metrics.body.contains("\nmillrace_worker_ready 1\n"))
             #expect(metrics.body.contains("millrace_http_requests_total{status=\"4xx\"} 1\n"))
             try await cluster.stop(.fast, deadline: .seconds(60))
-            try await eventually("it knows that the database is away") {
+            try await eventually("it knows that the database is unreachable") {
                 let answer = await get(port, "/readyz")
                 return answer.status == 503 && answer.body.contains("cut off from the database")
             }

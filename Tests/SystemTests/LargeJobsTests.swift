@@ -1,7 +1,7 @@
 import Foundation
 import FoundationNetworking
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 
@@ -36,7 +36,7 @@ import Testing
             let error = try await connection.column("select min(error) from millrace.history where outcome = 3")
             #expect(error.joined().contains("bytes or more, and a worker takes 16777216: it has not run"))
             #expect(try mostResident(worker.pid) < 300)
-            #expect(!worker.output.contains("the database is away"))
+            #expect(!worker.output.contains("the database is unreachable"))
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
             #expect(try await connection.int("select count(*) from millrace.history") == 106)
@@ -129,7 +129,7 @@ import Testing
                 try await connection.int("select count(*) from millrace.history where outcome = 1") == 1
             }
             #expect(try await connection.int("select id from millrace.session") == session)
-            #expect(!worker.output.contains("the database is away"))
+            #expect(!worker.output.contains("the database is unreachable"))
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
             await connection.close()

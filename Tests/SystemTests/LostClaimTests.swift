@@ -93,7 +93,7 @@ import Testing
             }
             worker.signal(SIGTERM)
             #expect(try await worker.ended() == 0)
-            #expect(worker.output.contains("a crash of the server has made claims undone"), "\(worker.output)")
+            #expect(worker.output.contains("a crash of the server has undone claims"), "\(worker.output)")
             await connection.close()
         }
     }

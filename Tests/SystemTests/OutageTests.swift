@@ -1,8 +1,8 @@
 import Clusters
 import Foundation
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import TestSupport
 import Testing
@@ -44,7 +44,7 @@ import Workers
             #expect(try await connection.int("select count(*) from millrace.process") == 2)
             for worker in workers {
                 #expect(
-                    worker.output.components(separatedBy: "the database is away").count == 2,
+                    worker.output.components(separatedBy: "the database is unreachable").count == 2,
                     "it says so once: \(worker.output)")
                 worker.signal(SIGTERM)
                 #expect(try await worker.ended() == 0)

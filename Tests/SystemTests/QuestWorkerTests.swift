@@ -76,7 +76,7 @@ import Testing
                     "ben"))
             #expect(
                 try await Self.run(["families", "invite", "smith", "ben", "--withdraw"], on: database).output
-                    == "ben is invited no more")
+                    == "ben is no longer invited")
             #expect(
                 try await Self.run(["families", "invitations", "--person", "ben"], on: database).output
                     == "nobody is invited")

@@ -1,7 +1,7 @@
 import Foundation
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import Clusters
 import Foundation
+import MillraceQueues
 import Postgres
-import Queues
 import TestSupport
 import Testing
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import Workers
 
-@testable import Jobs
+@testable import MillraceJobs
 
 @Suite struct StepProcessTests {
     /// 1. A worker records steps 1 and 2, and is killed in the middle of step 3. 2. Another rescues the job, and does 3 and 4.

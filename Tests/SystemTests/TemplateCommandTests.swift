@@ -36,7 +36,7 @@ import Testing
                 #expect(try await millrace("list", "--name", "welcome").contains("built in"))
                 _ = try await millrace("show", "welcome", "--to", folder)
                 _ = try await millrace("show", "welcome", "--to", folder, exit: 4)
-                #expect(try await millrace("lint", folder).contains("nothing to mend"))
+                #expect(try await millrace("lint", folder).contains("nothing to fix"))
                 try Self.write("Good to see you at {{app_name}}\n", folder + "/welcome/en/subject.txt")
                 #expect(try await millrace("diff", "welcome", "--dir", folder).contains("+1: Good to see you"))
                 #expect(try await millrace("publish", folder, "--dry-run").contains("would be published"))

@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 import Postgres
 import Synchronization
 import Telemetry

@@ -1,5 +1,5 @@
 import Foundation
-import Jobs
+import MillraceJobs
 import Postgres
 import Telemetry
 import TestSupport
@@ -182,7 +182,7 @@ private struct Broken: Error {}
             #expect(ledger.count("old 1") == 20 && ledger.count("new 2") == 20 && ledger.count("new 3") == 20)
             #expect(
                 try await connection.value("select millrace.why(min(job)) ->> 'sentence' from millrace.ready")
-                    == "its arguments are of version 4, which no living worker reads")
+                    == "its arguments are of version 4, which no running worker reads")
             try await stop(old, new)
             await connection.close()
         }

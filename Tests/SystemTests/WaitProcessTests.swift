@@ -13,7 +13,9 @@ import Testing
             let worker = try await MillraceProcess.worker("one", database: database.url)
             let wait = try MillraceProcess(
                 ["enqueue", "practice.echo", "--queue", "slow", "--wait"], database: database.url)
-            try await eventually("it says why: \(wait.output)") { wait.output.contains("its queue slow is paused") }
+            try await eventually("it says why: \(wait.output)") {
+                wait.output.contains("its queue slow has been paused")
+            }
             try await connection.run("select millrace.resume('slow')")
             #expect(try await wait.ended() == 0, "\(wait.output)")
             #expect(wait.output.components(separatedBy: "does not run").count == 2)

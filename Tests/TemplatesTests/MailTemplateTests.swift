@@ -36,6 +36,49 @@ import Testing
         #expect(throws: TemplateError.self) { try MailTemplate(Self.source()).render([1]) }
     }
 
+    @Test func `a list is gone through, and each entry has its own fields`() throws {
+        let template = try MailTemplate(
+            Self.source(
+                html:
+                    "<ul>{{#rows}}<li>{{item}}{{#note}} ({{note}}){{/note}} {{name}}</li>{{/rows}}</ul>{{^rows}}none{{/rows}}",
+                plain: "{{#rows}}{{item}};{{/rows}}",
+                variables:
+                    #"{"name": {}, "note": {}, "rows": {"type": "list", "max": 3, "of": {"item": {"required": true, "max": 5}, "note": {}, "n": {"type": "number"}}}}"#
+            ))
+        let mail = try template.render([
+            "name": "A", "note": "outer", "rows": [["item": "<x>", "note": "n"], ["item": 7, "other": "z"]],
+        ])
+        // A field that is empty is not looked for outside.
+        #expect(mail.html == "<ul><li>&lt;x&gt; (n) A</li><li>7 A</li></ul>" && mail.text == "<x>;7;")
+        #expect(try template.render(["name": "A"]).html == "<ul></ul>none")
+        for (rows, says) in [
+            ("1", "is not of the type list"), (#"["a"]"#, "an entry that is not an object"),
+            (#"[{}]"#, "item is missing"),
+            (#"[{"item": "longer"}]"#, "item is longer"), (#"[{"item": "a", "n": "x"}]"#, "n is not a number"),
+            (#"[{"item": "a"}, {"item": "a"}, {"item": "a"}, {"item": "a"}]"#, "has more than 3 entries"),
+        ] {
+            let error = #expect(throws: TemplateError.self) {
+                try template.render(TemplateValue(json: #"{"name": "A", "rows": \#(rows)}"#))
+            }
+            #expect(error?.sentence.contains(says) == true, "\(error?.sentence ?? "-")")
+        }
+    }
+
+    @Test(arguments: [
+        ("{{rows}}", "the variable rows is a list"), ("{{#rows}}{{.}}{{/rows}}", "a dot stands for an entry"),
+        ("{{item}}", "the variable item is not declared"), ("{{#rows}}{{price}}{{/rows}}", "price is not declared"),
+        ("{{#rows}}{{{item}}}{{/rows}}", "the variable item stands unescaped"), ("{{rows.item}}", "is not declared"),
+    ])
+    func `a template uses a list as a list, and its fields within`(_ html: String, _ says: String) {
+        let error = #expect(throws: TemplateError.self) {
+            try MailTemplate(
+                Self.source(
+                    subject: "s", html: html, plain: "t",
+                    variables: #"{"rows": {"type": "list", "of": {"item": {}, "mark": {"type": "html"}}}}"#))
+        }
+        #expect(error?.sentence.contains(says) == true, "\(error?.sentence ?? "-")")
+    }
+
     @Test func `kinds are checked`() throws {
         let variables = Variables(["n": .init(kind: .number), "u": .init(kind: .url), "t": .init()])
         #expect(throws: Never.self) { try variables.check(["n": "1.5", "u": "https://a.example", "t": 7]) }
@@ -55,7 +98,9 @@ import Testing
     @Test(arguments: [
         "[]", "x", #"{"1a": {}}"#, #"{"a": 1}"#, #"{"a": {"type": "date"}}"#, #"{"a": {"required": 1}}"#,
         #"{"a": {"max": 0}}"#,
-        #"{"a": {"max": 1.5}}"#, #"{"a": {"maximum": 5}}"#,
+        #"{"a": {"max": 1.5}}"#, #"{"a": {"maximum": 5}}"#, #"{"a": {"type": "list"}}"#, #"{"a": {"of": {"b": {}}}}"#,
+        #"{"a": {"type": "list", "of": {}}}"#,
+        #"{"a": {"type": "list", "of": {"b": {"type": "list", "of": {"c": {}}}}}}"#,
     ])
     func `malformed variables are refused`(_ json: String) {
         #expect(throws: TemplateError.self) { try Variables(json: Array(json.utf8)) }
@@ -97,7 +142,7 @@ import Testing
         ("html", 1, "onclick", "{{name}}<p onclick=\"x\"></p>"),
         ("html", 1, "outside", "{{name}}<body background=\"//a.example/i.png\">"),
         ("html", 1, "<link>", "{{name}}<link rel=\"stylesheet\" href=\"https://a.example/s.css\">"),
-        ("html", 1, "calls no other", "{{name}}{{>footer}}"),
+        ("html", 1, "cannot include another one", "{{name}}{{>footer}}"),
     ])
     func `each finding has its place and what to do`(
         _ part: String, _ line: Int, _ says: String, _ html: String

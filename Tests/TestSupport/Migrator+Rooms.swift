@@ -1,5 +1,5 @@
 import Foundation
-package import Queues
+package import MillraceQueues
 import RoomSchemas
 package import Schema
 

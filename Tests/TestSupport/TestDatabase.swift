@@ -1,6 +1,6 @@
 import Clusters
+import MillraceQueues
 package import Postgres
-import Queues
 
 /// A database of one test's own, migrated.
 package struct TestDatabase: Sendable {
@@ -44,7 +44,16 @@ package enum Template: Sendable {
             try await PlantedOverloads.plant(on: connection)
         }
     }
-    private static let clock = Task { try await make("template_clock", Migrator.asTested(testClock: true)) }
+    /// Noon in UTC is near: no test's hours or minutes cross midnight, whatever the hour of the run.
+    private static let clock = Task {
+        try await make("template_clock", Migrator.asTested(testClock: true)) { connection in
+            try await connection.run(
+                """
+                update millrace.test_clock
+                set shift = date_trunc('day', clock_timestamp(), 'UTC') + interval '36 hours' - clock_timestamp()
+                """)
+        }
+    }
 
     func name() async throws -> String {
         switch self {

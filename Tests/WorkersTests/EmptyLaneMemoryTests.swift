@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import Testing
 
 @testable import Workers
@@ -35,16 +35,32 @@ import Testing
         #expect(failures.isEmpty)
     }
 
-    @Test func `beyond a hundred groups errors go into one without an error, and nothing is lost`() {
+    @Test func `beyond a hundred groups errors are alike by their plain words, and beyond as many they are all alike`()
+    {
         var failures = FailureTallies()
-        func error(_ n: Int64) -> String { "error " + String(repeating: "x", count: Int(n)) }
-        for n in 1...150 as ClosedRange<Int64> { failures.add(Self.end(n, error(n), n % 2 == 0 ? .dead : .retried)) }
+        func error(_ n: Int64) -> String {
+            "error " + String(repeating: "x", count: Int(n % 19)) + " " + String(repeating: "y", count: Int(n / 19))
+        }
+        for n in 1...250 as ClosedRange<Int64> { failures.add(Self.end(n, error(n), n % 2 == 0 ? .dead : .retried)) }
         let told = failures.take()
-        #expect(told.count == FailureTallies.most + 1)
-        #expect(told.reduce(0) { $0 + $1.failed } == 150 && told.reduce(0) { $0 + $1.dead } == 75)
+        #expect(told.count == 2 * FailureTallies.most + 1)
+        #expect(told.reduce(0) { $0 + $1.failed } == 250 && told.reduce(0) { $0 + $1.dead } == 125)
         let rest = told.filter { $0.error == nil }
         #expect(rest.map(\.failed) == [50] && rest.first?.jobs.count == FailureTally.mostJobs)
-        #expect(rest.first?.lo == 101 && rest.first?.hi == 150)
+        #expect(rest.first?.lo == 201 && rest.first?.hi == 250)
+    }
+
+    @Test func `one cause with an identifier in each error stays one, however many fail in a beat`() {
+        var failures = FailureTallies()
+        for n in 1...5000 as ClosedRange<Int64> {
+            let tail = String(n, radix: 36).uppercased()
+            failures.add(Self.end(n, "No such customer: 'cus_Nf\(tail)frFe\(tail)Uf' (request req_Q\(tail)w\(tail)Er)"))
+        }
+        failures.add(Self.end(5001, "the printer is out of paper"))
+        let told = failures.take()
+        #expect(told.count == FailureTallies.most + 2 && told.allSatisfy { $0.error != nil })
+        #expect(told.reduce(0) { $0 + $1.failed } == 5001)
+        #expect(told.filter { $0.error == "the printer is out of paper" }.map(\.failed) == [1])
     }
 
     @Test func `what a beat could not tell comes back behind what has failed since`() {

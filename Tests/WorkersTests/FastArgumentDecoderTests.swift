@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Jobs
+import MillraceJobs
 import Testing
 
 @testable import Workers

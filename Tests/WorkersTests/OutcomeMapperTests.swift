@@ -1,5 +1,5 @@
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 import Testing
 
 @testable import Workers

@@ -1,6 +1,6 @@
 import Calendars
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 import TestSupport
 import Testing
 

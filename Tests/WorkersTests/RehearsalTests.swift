@@ -1,5 +1,5 @@
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 import Testing
 import Workers
 
@@ -94,7 +94,7 @@ import Workers
         unread.end = .undecodable
         #expect(causes(at, unread) == [.arguments])
         var misfit = answer(1, then: [wait])
-        misfit.misfits = [.init(step: "a", why: "it is no Int")]
+        misfit.misfits = [.init(step: "a", why: "it is not a Int")]
         #expect(causes(at, misfit) == [.type])
     }
 

@@ -1,5 +1,5 @@
 import Foundation
-import Queues
+import MillraceQueues
 import Testing
 
 @testable import Workers

@@ -21,7 +21,7 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .notFound(let id): "there is no blob \(id)"
         case .tooLarge(let limit): "the content is larger than \(limit) bytes"
-        case .wrongSize(let expected): "the content has not the \(expected) bytes that were agreed on"
+        case .wrongSize(let expected): "the content does not have the \(expected) bytes that were agreed on"
         case .damaged(let id): "blob \(id) is damaged: its content has another hash"
         case .goneMeanwhile(let id): "blob \(id) was deleted while it was read"
         case .system(let deed, let number): "\(deed): \(BlobFiles.sentence(number))"

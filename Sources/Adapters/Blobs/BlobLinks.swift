@@ -98,7 +98,7 @@ package struct BlobLinks: Sendable {
         return now <= expiry ? .open(download) : .expired
     }
 
-    /// A link to all that is kept of a person.
+    /// A link to everything stored about a person.
     package func openExport(_ token: String, at now: Int) -> Opened<Export> {
         guard let parts = parts(token, "x", [3]), let person = Self.text(parts[1]), let expiry = Int(parts[2]) else {
             return .foreign

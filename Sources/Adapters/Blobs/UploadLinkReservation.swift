@@ -52,7 +52,7 @@ package struct UploadLinkReservation: Sendable {
         }
     }
 
-    /// Not for a cancelled task to skip. When the database is away, the hold runs out.
+    /// Not for a cancelled task to skip. When the database is unreachable, the hold runs out.
     package func release() async {
         await uncancelled {
             try? await pool.withConnection { connection throws(PostgresError) in

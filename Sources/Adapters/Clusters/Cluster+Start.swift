@@ -25,7 +25,8 @@ extension Cluster {
     /// pg_ctl hands the path to a shell in double quotes, and a comma separates socket directories.
     private func checkName() throws(ClusterError) {
         guard let character = resolved.first(where: { "\"$`\\,\n".contains($0) }) else { return }
-        throw .unusableDirectory(directory, reason: "Postgres cannot do with \(character.debugDescription) in its path")
+        throw .unusableDirectory(
+            directory, reason: "Postgres cannot work with \(character.debugDescription) in its path")
     }
 
     private func makeDirectory(for user: User) throws(ClusterError) {
@@ -220,7 +221,7 @@ extension Cluster {
     private func stillStarting(from offset: Int) -> ClusterError {
         .late(
             step: "Starting Postgres",
-            advice: "It may be recovering, and goes on by itself: start again to wait for it.",
+            advice: "It may be recovering, and will finish by itself: start again to wait for it.",
             log: lastLines(of: ClusterFiles.tail(log, from: offset)))
     }
 }

@@ -69,7 +69,7 @@ extension Cluster.Stop {
     fileprivate var advice: String {
         switch self {
         case .smart: "It waits until all sessions have ended. Close them, or stop it with mode fast."
-        case .fast: "It may be writing much to a slow disk. Wait, or stop it with mode immediate."
+        case .fast: "It may be writing a lot to a slow disk. Wait, or stop it with mode immediate."
         case .immediate: "Its processes do not end. Look at the log."
         }
     }

@@ -44,10 +44,10 @@ extension ClusterError: CustomStringConvertible {
         case .belongsToAnother(let directory, let user):
             "\(directory) belongs to user \(user). Run as that user or as root, or choose another directory."
         case .unusableDirectory(let directory, let reason):
-            "\(directory) cannot be used: \(reason). Mend that, or choose another directory."
+            "\(directory) cannot be used: \(reason). Fix that, or choose another directory."
         case .otherMajor(let directory, let found, let have):
             """
-            The data in \(directory) is of Postgres \(found), but the programs are of Postgres \(have). \
+            The data in \(directory) is from Postgres \(found), but the programs are from Postgres \(have). \
             Set MILLRACE_POSTGRES_BIN to the programs of Postgres \(found) (Debian: /usr/lib/postgresql/\(found)/bin), \
             or choose another directory.
             """

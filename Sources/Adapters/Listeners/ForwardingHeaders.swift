@@ -22,7 +22,7 @@ package enum ForwardingHeaders {
         first(in: headers).map { name in
             ErrorAnswer(
                 .permission,
-                "nobody signs in here, so only this machine is answered, and a proxy has sent this (\(name))",
+                "nobody signs in here, so only requests from this machine are answered, and this one came through a proxy (\(name))",
                 field: name, hint: hint)
         }
     }

@@ -35,10 +35,10 @@ extension HeadRules {
         let lengths = headers.all("Content-Length")
         let encodings = headers.all("Transfer-Encoding")
         if lengths.count > 1 || encodings.count > 1 || !lengths.isEmpty && !encodings.isEmpty {
-            return Self.closing(.invalid, "the length of the body is said twice")
+            return Self.closing(.invalid, "the length of the body is given twice")
         }
         if let encoding = encodings.first, encoding.lowercased() != "chunked" {
-            return Self.closing(.unsupported, "no transfer encoding but chunked is understood", status: 501)
+            return Self.closing(.unsupported, "chunked is the only supported transfer encoding", status: 501)
         }
         if let length = lengths.first {
             guard !length.isEmpty, length.utf8.allSatisfy({ $0 &- 48 < 10 }) else {
@@ -50,7 +50,7 @@ extension HeadRules {
         if hosts.count > 1 { return Self.closing(.invalid, "there is more than one Host", field: "Host") }
         if let host = hosts.first, !host.isEmpty, HostHeader(host) == nil {
             return Self.closing(
-                .invalid, "Host is malformed", field: "Host", hint: "send a name or an address, and perhaps a port")
+                .invalid, "Host is malformed", field: "Host", hint: "send a name or an address, and optionally a port")
         }
         return nil
     }

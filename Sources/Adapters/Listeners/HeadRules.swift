@@ -1,3 +1,5 @@
+import Encodings
+
 /// Decides from a head alone what becomes of a request.
 struct HeadRules: Sendable {
     enum Decision: Sendable {
@@ -45,7 +47,7 @@ struct HeadRules: Sendable {
     private func admit(_ head: RequestHead, to route: Route, _ raw: [String: Substring]) -> Decision {
         var parameters: [String: String] = [:]
         for (name, value) in raw {
-            guard let decoded = Escapes.decoded(value) else {
+            guard let decoded = PercentEncoding.decoded(value) else {
                 let refusal = ErrorAnswer(.invalid, "the path cannot be decoded", field: name)
                 return .answer(response(to: refusal, head.headers), pattern: route.pattern)
             }
@@ -60,7 +62,7 @@ struct HeadRules: Sendable {
         }
         if head.hasBody, head.headers.all("Content-Encoding").contains(where: { $0.lowercased() != "identity" }) {
             let refusal = ErrorAnswer(
-                .unsupported, "no content encoding is read here", field: "Content-Encoding",
+                .unsupported, "content encodings are not supported here", field: "Content-Encoding",
                 hint: "send the body as it is", headers: [Header("Accept-Encoding", "identity")])
             return .answer(response(to: refusal, head.headers), pattern: route.pattern)
         }
@@ -91,17 +93,19 @@ struct HeadRules: Sendable {
         let host = head.headers["Host"] ?? ""
         guard head.version == "HTTP/1.0" && host.isEmpty || HostHeader(host)?.isThisMachine == true else {
             return ErrorAnswer(
-                .permission, "without a token only localhost is answered here", field: "Host",
+                .permission, "without a token only requests from localhost are answered here", field: "Host",
                 hint: "set MILLRACE_TOKEN to be reached by another name")
         }
         if let refusal = ForwardingHeaders.refusal(of: head.headers, hint: "set MILLRACE_TOKEN, and send it") {
             return refusal
         }
         if let origin = head.headers["Origin"], origin != "http://\(host)" {
-            return ErrorAnswer(.permission, "without a token no other page may ask here", field: "Origin")
+            return ErrorAnswer(
+                .permission, "without a token requests from other pages are refused here", field: "Origin")
         }
         if let site = head.headers["Sec-Fetch-Site"], site != "same-origin", site != "none" {
-            return ErrorAnswer(.permission, "without a token no other page may ask here", field: "Sec-Fetch-Site")
+            return ErrorAnswer(
+                .permission, "without a token requests from other pages are refused here", field: "Sec-Fetch-Site")
         }
         return nil
     }

@@ -13,8 +13,8 @@ package enum ListenerError: Error, Sendable, Equatable, CustomStringConvertible 
         case .cannotListen(let address, let number):
             "cannot listen on \(address): \(String(cString: strerror(number)).lowercased())"
         case .needsToken(let address):
-            "\(address) can be reached from outside of this machine, and there is no token"
-        case .refusedByLibrary(let address): "the HTTP library does not start on \(address)"
+            "\(address) can be reached from outside this machine, and there is no token"
+        case .refusedByLibrary(let address): "the HTTP library cannot start on \(address)"
         }
     }
 

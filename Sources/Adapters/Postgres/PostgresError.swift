@@ -44,7 +44,7 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
         case .exhausted(let size, let after):
             "All \(size) connections stayed busy for \(after)."
         case .undecodable(let column, let expected):
-            "Column \(column + 1) of an answer is not \(expected): the schema and this program do not fit together."
+            "Column \(column + 1) of an answer is not \(expected): the schema and this program do not match."
         case .misconfigured(let reason):
             "The database settings cannot be used: \(reason)."
         }

@@ -15,6 +15,10 @@ struct ChildDriver {
     private var waiting: [SandboxedChild.Ask] = []
     private var outgoing: ArraySlice<UInt8> = []
     private var deadline: ContinuousClock.Instant
+    /// What counts until the deadline, since when, and what the child had used then.
+    private var time: RequestTime
+    private var since = ContinuousClock.now
+    private var usedBefore: (cpu: Duration, waited: Duration) = (.zero, .zero)
     private var isEnding = false
     private var sentence: ChildFailure.Reason?
     private var answersEnded = false
@@ -28,6 +32,7 @@ struct ChildDriver {
         reader = FrameReader(longest: [
             .hello: 4, .note: child.limits.note, .result: child.limits.answer, .failure: child.limits.messages,
         ])
+        time = RequestTime(limit: child.limits.start)
         deadline = .now + child.limits.start
     }
 
@@ -61,7 +66,7 @@ struct ChildDriver {
                 hearAnswers(&buffer)  // what it said last
                 isAlive = false
             } else if isTimed, deadline <= .now {
-                condemn(isEnding && asked == nil && started == nil ? .exited(0) : .timeout)
+                isLate()
             }
         }
         bury()
@@ -69,6 +74,18 @@ struct ChildDriver {
 
     /// Something is owed by a certain time.
     private var isTimed: Bool { sentence == nil && (started != nil || asked != nil || isEnding) }
+
+    private mutating func isLate() {
+        guard asked != nil || started != nil else { return condemn(.exited(0)) }
+        let used = process.times
+        switch time.verdict(
+            elapsed: .now - since, waited: used.waited - usedBefore.waited, cpu: used.cpu - usedBefore.cpu)
+        {
+        case .goesOn(let more): deadline = .now + more
+        case .isOver: condemn(.timeout)
+        case .isStarved: condemn(.starved)
+        }
+    }
 
     private var patience: Int32 {
         guard isTimed else { return -1 }
@@ -108,7 +125,9 @@ struct ChildDriver {
         let ask = waiting.removeFirst()
         outgoing = Frame(.request, ask.bytes).bytes[...]
         asked = ask
-        deadline = .now + child.limits.wall
+        time = RequestTime(limit: child.limits.wall)
+        (since, usedBefore) = (.now, process.times)
+        deadline = since + child.limits.wall
     }
 
     private mutating func send() {

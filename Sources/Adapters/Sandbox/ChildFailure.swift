@@ -9,6 +9,8 @@ package struct ChildFailure: Error, Sendable, Equatable, CustomStringConvertible
         case cpu
         /// It took longer than allowed.
         case timeout
+        /// It took longer than allowed, because the machine gave it too little processor time.
+        case starved
         /// It wrote a larger file than it may.
         case fileSize
         /// It said something that no child of ours says, or too much of it.
@@ -42,7 +44,7 @@ package struct ChildFailure: Error, Sendable, Equatable, CustomStringConvertible
     package var isDeterministic: Bool {
         switch reason {
         case .refused, .memory, .cpu, .fileSize, .misspoke: true
-        case .timeout, .crash, .exited, .killed, .cancelled, .cannotStart: false
+        case .timeout, .starved, .crash, .exited, .killed, .cancelled, .cannotStart: false
         }
     }
 }

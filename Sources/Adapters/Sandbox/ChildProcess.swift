@@ -102,6 +102,22 @@ struct ChildProcess {
         return 0
     }
 
+    /// The processor time that it has had, and how long its first thread was ready to run and did not.
+    var times: (cpu: Duration, waited: Duration) {
+        let fields = Self.first("/proc/\(pid)/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        let ticks = fields.count > 12 ? (Int(fields[11]) ?? 0) + (Int(fields[12]) ?? 0) : 0
+        let schedule = Self.first("/proc/\(pid)/schedstat").split { $0 == " " || $0 == "\n" }
+        return (.milliseconds(ticks * 10), .nanoseconds(schedule.count > 1 ? Int(schedule[1]) ?? 0 : 0))
+    }
+
+    private static func first(_ path: String) -> String {
+        guard let file = fopen(path, "r") else { return "" }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 1024)
+        guard fgets(&line, 1024, file) != nil else { return "" }
+        return String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// Kills it, with everything that it may have started.
     func kill() {
         Glibc.kill(-pid, SIGKILL)

@@ -31,7 +31,11 @@ package struct ProcessEnd: Sendable, Equatable {
         if let sentence {
             switch sentence {
             case .timeout: return (.timeout, "the child was killed after \(limits.wall)")
-            case .misspoke: return (.misspoke, "the child said something that no child of ours says; it was killed")
+            case .starved:
+                return (
+                    .starved, "the machine is too busy: the child had \(usage.cpu) of processor time and was killed"
+                )
+            case .misspoke: return (.misspoke, "the child sent something that our children never send; it was killed")
             case .cancelled: return (.cancelled, "the child was killed: nobody waits for it any more")
             default: return (sentence, "the child was killed")
             }

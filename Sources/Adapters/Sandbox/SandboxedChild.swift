@@ -22,7 +22,7 @@ package final class SandboxedChild: Sendable {
         package var memory = 1 << 30
         /// The CPU time of its whole life.
         package var cpu: Duration = .seconds(60)
-        /// The time for one request, from when it was sent.
+        /// The time for one request, from when it was sent, without what it waited for a processor.
         package var wall: Duration = .seconds(120)
         package var start: Duration = .seconds(20)
         package var fileSize = 1 << 30

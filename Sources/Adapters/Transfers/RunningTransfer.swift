@@ -63,7 +63,7 @@ final class RunningTransfer {
         } else if code != CURLE_OK, !isCutShort {
             delivery.fail(TransferError(code: code, stage: stage, limit: passedLimit, systemError: systemError(code)))
         } else if !hasHead {
-            delivery.fail(TransferError(.dropped, stage, "the answer ended within its head"))
+            delivery.fail(TransferError(.dropped, stage, "the answer ended within its headers"))
         } else {
             switch delivery {
             case .whole(let continuation):
@@ -134,7 +134,7 @@ final class RunningTransfer {
         case .broken where running.isCutShort: return Int(CURL_READFUNC_ABORT)
         case .broken:
             running.verdict = TransferError(
-                .source, running.stage, "the source of the body failed, or gave more or less than it had said")
+                .source, running.stage, "the source of the body failed, or gave more or less than it had announced")
             return Int(CURL_READFUNC_ABORT)
         }
     }
@@ -142,7 +142,7 @@ final class RunningTransfer {
     private func admits(_ address: IPAddress?) -> Bool {
         guard case .strict = transfer.plan.policy else { return true }
         do throws(TransferError) {
-            guard let address else { throw TransferError(.refused, stage, "the address is of no known family") }
+            guard let address else { throw TransferError(.refused, stage, "the address family is unknown") }
             try transfer.plan.policy.check(address, for: transfer.plan.target)
             verdict = nil  // another address of the name was refused before
             return true
@@ -166,7 +166,7 @@ final class RunningTransfer {
     private func take(line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
         guard headBytes <= transfer.plan.limits.headBytes else {
-            verdict = TransferError(.tooLarge, stage, "the answer's headers are larger than is allowed")
+            verdict = TransferError(.tooLarge, stage, "the answer's headers are larger than allowed")
             return false
         }
         if hasHead {

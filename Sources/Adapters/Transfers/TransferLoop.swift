@@ -39,7 +39,7 @@ package final class TransferLoop: Sendable {
 
     private static let started: Bool = {
         let code = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
-        precondition(code == CURLE_OK, "libcurl does not start: code \(code.rawValue)")
+        precondition(code == CURLE_OK, "libcurl cannot start: code \(code.rawValue)")
         return true
     }()
 

@@ -140,9 +140,9 @@ package enum AIAdmin {
         package var late = 0
         /// How long the oldest of these has been due, in seconds.
         package var oldest: Double = 0
-        /// Purposes whose questions no living worker takes, although some ask models.
+        /// Purposes whose questions no running worker takes, although some ask models.
         package var unserved: [String] = []
-        /// Living workers that ask models.
+        /// Running workers that ask models.
         package var workers = 0
         /// Purposes that were put before purposes said how many tokens a person may use.
         package var unbounded: [String] = []

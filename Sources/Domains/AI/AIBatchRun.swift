@@ -1,6 +1,6 @@
 import Faults
 import JSON
-import Jobs
+import MillraceJobs
 import Postgres
 import Supervision
 import Telemetry

@@ -79,7 +79,7 @@ struct AIBatchResult: Sendable {
         guard let reply else {
             add("outcome", "failed")
             add("class", .string(kind.rawValue))
-            add("error", "the batch has no answer to it")
+            add("error", "the batch has no answer for it")
             addTokens((0, 0))
             return .object(members)
         }
@@ -88,7 +88,7 @@ struct AIBatchResult: Sendable {
         if reply.end == .refused {
             add("outcome", "refused")
             add("class", .string(ErrorClass.permission.rawValue))
-            add("error", "the model does not want to answer")
+            add("error", "the model declined to answer")
         } else if let problem = reply.end == .cut ? "it was cut" : AIRun.complaint(answer) {
             add("outcome", "unfit")
             add("class", .string(ErrorClass.invalid.rawValue))

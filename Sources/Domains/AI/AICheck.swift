@@ -9,7 +9,7 @@ extension AIAdmin.Troubles {
         }
         if switched > 0, workers == 0 {
             return .warning(
-                "no living worker asks models",
+                "no running worker asks models",
                 advice:
                     "start one that has MILLRACE_AI_OPENAI_MODEL or MILLRACE_AI_ANTHROPIC_MODEL, and takes the queue ai"
             )
@@ -22,7 +22,7 @@ extension AIAdmin.Troubles {
         }
         if !unserved.isEmpty, switched > 0 {
             return .warning(
-                "no living worker takes questions of \(unserved.joined(separator: ", "))",
+                "no running worker takes questions of \(unserved.joined(separator: ", "))",
                 advice:
                     "start workers of this version: earlier ones do not take questions of purposes that an app added")
         }
@@ -37,7 +37,7 @@ extension AIAdmin.Troubles {
         }
         if !unbounded.isEmpty, switched > 0 {
             return .warning(
-                "clients may ask for \(unbounded.joined(separator: ", ")) without a bound of its own for a person",
+                "clients may ask for \(unbounded.joined(separator: ", ")) without a limit for each person",
                 advice: "say how many tokens a day: millrace ai purpose put \(unbounded[0]) --client-tokens N")
         }
         if switched == 0 { return .ok("switched on for nobody") }

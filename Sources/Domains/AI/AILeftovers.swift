@@ -1,7 +1,7 @@
 import Faults
 import FoundationEssentials
 import JSON
-package import Jobs
+package import MillraceJobs
 import Postgres
 import Supervision
 import Telemetry

@@ -1,6 +1,6 @@
 import Faults
 import JSON
-import Jobs
+import MillraceJobs
 import Postgres
 import Supervision
 import Synchronization
@@ -113,7 +113,7 @@ struct AIRun: Sendable {
         _ reply: AIReply, _ call: String, _ meter: AIMeter, took: Duration, provider: any AIProvider, model: String
     ) async throws -> Outcome {
         if reply.end == .refused {
-            try await close(call, "refused", meter, .permission, "the model does not want to answer", took: took)
+            try await close(call, "refused", meter, .permission, "the model declined to answer", took: took)
             return .refused
         }
         try await close(call, "answered", meter, nil, nil, took: took)

@@ -1,6 +1,6 @@
 import Faults
 import JSON
-package import Jobs
+package import MillraceJobs
 import Postgres
 import Supervision
 

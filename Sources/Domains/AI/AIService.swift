@@ -1,6 +1,6 @@
 import Faults
 import JSON
-package import Jobs
+package import MillraceJobs
 package import Postgres
 package import Supervision
 package import Telemetry
@@ -107,7 +107,7 @@ package struct AIService: Sendable {
             try await run.fail("waiting", "quota", "other calls hold the last tokens of the account")
             return .snooze(for: options.pause)
         case .quota: return try await end(run, "refused", "quota", "the tokens of this period are used up")
-        case .refused: return try await end(run, "refused", "permission", "the model does not want to answer this")
+        case .refused: return try await end(run, "refused", "permission", "the model declined to answer this")
         case .unfit(let problem):
             return try await end(run, "failed", "invalid", "the answers do not fit the schema: \(problem)")
         case .notCalled(let refusal):

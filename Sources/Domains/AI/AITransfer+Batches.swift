@@ -46,7 +46,7 @@ extension AITransfer {
         do {
             return try JSONValue.read(try await whole(request, call: call))
         } catch let problem as JSONProblem {
-            throw Fault(.unknown, "the answer is no JSON: \(problem.complaint)")
+            throw Fault(.unknown, "the answer is not JSON: \(problem.complaint)")
         }
     }
 }

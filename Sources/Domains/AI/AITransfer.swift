@@ -53,7 +53,7 @@ struct AITransfer: Sendable {
         } catch is EventStreamReader.TooLong {
             throw Fault(.transient, code: "200", "an event of the answer is too large")
         } catch let problem as JSONProblem {
-            throw Fault(.transient, code: "200", "an event of the answer is no JSON: \(problem.complaint)")
+            throw Fault(.transient, code: "200", "an event of the answer is not JSON: \(problem.complaint)")
         }
     }
 

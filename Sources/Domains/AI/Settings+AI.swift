@@ -9,33 +9,33 @@ extension Setting {
     package static let aiOpenAIURL = Setting(
         "ai-openai-url", .custom(expects: "a URL such as https://api.openai.com/v1", complaint: webComplaint),
         fallback: "https://api.openai.com/v1", valueName: "URL",
-        help: "The server that is asked in OpenAI's format; llama.cpp, Ollama and vLLM have it too.")
+        help: "The server to ask in OpenAI's format; llama.cpp, Ollama and vLLM speak it too.")
     package static let aiOpenAIKey = Setting(
         "ai-openai-key", .text, secrecy: .hidden, valueName: "KEY", help: "Its key; some servers want none.")
     package static let aiOpenAIModel = Setting(
         "ai-openai-model", .custom(expects: "a model's name", complaint: modelComplaint), valueName: "MODEL",
-        help: "The model that is asked there. Without one this format is not used.")
+        help: "The model to ask there. Without one this format is not used.")
     package static let aiAnthropicURL = Setting(
         "ai-anthropic-url", .custom(expects: "a URL such as https://api.anthropic.com", complaint: webComplaint),
-        fallback: "https://api.anthropic.com", valueName: "URL", help: "The server that is asked in Anthropic's format."
+        fallback: "https://api.anthropic.com", valueName: "URL", help: "The server to ask in Anthropic's format."
     )
     package static let aiAnthropicKey = Setting(
         "ai-anthropic-key", .text, secrecy: .hidden, valueName: "KEY", help: "Its key.")
     package static let aiAnthropicModel = Setting(
         "ai-anthropic-model", .custom(expects: "a model's name", complaint: modelComplaint), valueName: "MODEL",
-        help: "The model that is asked there. Without one this format is not used.")
+        help: "The model to ask there. Without one this format is not used.")
     package static let aiOrder = Setting(
         "ai-order", .choice(["openai,anthropic", "anthropic,openai"]), fallback: "openai,anthropic",
-        valueName: "ORDER", help: "Who is asked first, where both are configured; the other stands in.")
+        valueName: "ORDER", help: "Which is asked first if both are configured; the other stands in.")
     package static let aiTimeout = Setting(
         "ai-timeout", .duration(.seconds(1) ... .seconds(3600)), fallback: "120s", valueName: "DURATION",
         help: "How long one answer may take.")
     package static let aiStall = Setting(
         "ai-stall", .duration(.seconds(1) ... .seconds(600)), fallback: "20s", valueName: "DURATION",
-        help: "How long an answer may stand still.")
+        help: "How long an answer may stall.")
     package static let aiKeep = Setting(
         "ai-keep", .duration(.seconds(86_400) ... .seconds(86_400 * 3650)), fallback: "30d", valueName: "DURATION",
-        help: "How long questions and answers are kept, and answer identical questions; in whole days.")
+        help: "How long questions and answers are kept, and reused for identical questions; in whole days.")
     package static let aiSlots = Setting(
         "ai-slots", .integer(1...1000), fallback: "8", valueName: "N", help: "How many questions a worker asks at once."
     )
@@ -43,7 +43,7 @@ extension Setting {
     package static let aiBatches = Setting(
         "ai-batches", .choice(["auto", "off", "on"]), fallback: "auto", valueName: "WHEN",
         help:
-            "Whether questions that may wait are asked in batches: auto is with api.openai.com and api.anthropic.com, on is with every server."
+            "Whether questions that may wait are asked in batches: auto: with api.openai.com and api.anthropic.com; on: with every server."
     )
 
     private static func modelComplaint(_ text: String) -> String? {

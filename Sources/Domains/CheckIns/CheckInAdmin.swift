@@ -145,10 +145,11 @@ package enum CheckInAdmin {
 
     /// What a contact sees behind its link; nil: the alarm or the contact is gone.
     package static func page(
-        alarm: String?, contact: String, on connection: Connection
+        alarm: String?, contact: String, language: String? = nil, on connection: Connection
     ) async throws(PostgresError) -> [UInt8]? {
         try await connection.query(
-            "select millrace.alarm_page($1::text::uuid, $2::text::uuid)", [.text(alarm), .text(contact)]
+            "select millrace.alarm_page($1::text::uuid, $2::text::uuid, $3)",
+            [.text(alarm), .text(contact), .text(language)]
         ) { row throws(PostgresError) in row.optionalJSON(0) }.first ?? nil
     }
 
@@ -170,6 +171,11 @@ package enum CheckInAdmin {
     /// Stops all further requests to this address.
     package static func never(_ ref: String, on connection: Connection) async throws(PostgresError) {
         _ = try await call("select millrace.check_in_never($1::text::uuid)::text", [.text(ref)], on: connection)
+    }
+
+    /// Takes that back.
+    package static func mayAskAgain(_ ref: String, on connection: Connection) async throws(PostgresError) {
+        _ = try await call("select millrace.check_in_never_undo($1::text::uuid)::text", [.text(ref)], on: connection)
     }
 
     // MARK: limits

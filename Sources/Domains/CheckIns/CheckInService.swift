@@ -64,7 +64,7 @@ package actor CheckInService {
         self.log = log
     }
 
-    /// Until its task is cancelled. It goes on when the database is away.
+    /// Until its task is cancelled. It goes on when the database is unreachable.
     package func run() async {
         isWanted = options.glance == nil
         await RetryingLoop.run(cap: .seconds(2)) { _ in

@@ -13,7 +13,7 @@ extension RoomStatus {
     static let checkIns = RoomStatus(
         key: "check_ins", title: "check-ins", alarms: [.lateAlarm, .noWatchman, .unreachableAlarm, .brokenWatch],
         // A life may hang on it: not to know is as bad as to be late.
-        unreadable: { Finding(.noWatchman, .critical, "the check-ins cannot be told: \($0)") }
+        unreadable: { Finding(.noWatchman, .critical, "the state of check-ins cannot be read: \($0)") }
     ) { (connection, patience) async throws(PostgresError) in
         try await CheckInAdmin.state(on: connection, deadline: patience).status
     }

@@ -1,6 +1,7 @@
 import Faults
 import JSON
 import Listeners
+import PageKit
 import Postgres
 import RoomKit
 import Supervision
@@ -55,11 +56,11 @@ extension RoomContext {
         _ = try await withSchema { connection in try await CheckInAdmin.setRules(rules, on: connection) }
     }
 
-    func checkIns() throws -> CheckInWiring {
+    func checkIns(host: PageHost) throws -> CheckInWiring {
         var wiring = CheckInWiring()
         // Every worker that listens answers links, whether it watches or not.
         if let links = settings.links {
-            wiring.routes = AlarmRoutes(pool: pool, log: log, links: links).all
+            wiring.routes = AlarmRoutes(pool: pool, log: log, links: links, host: host).all
         }
         guard settings.runsCheckIns != false else { return wiring }
         var options = CheckInService.Options(database: database, name: name)

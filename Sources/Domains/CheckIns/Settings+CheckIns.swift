@@ -9,7 +9,7 @@ extension Setting {
     package static let checkInsOn = Setting(
         "checkins", .boolean,
         help:
-            "Watch over check-ins: raise alarms for those that are missed, and go on until somebody answers. If not given, while there are any."
+            "Watch over check-ins: raise alarms for those that are missed, and go on until somebody answers. By default, while there are any."
     )
     /// The monitor's address. Anyone who knows it can report that all is well, so it is kept secret.
     package static let deadmanURL = Setting(
@@ -27,10 +27,10 @@ extension Setting {
         help: "How often it is pinged.")
     package static let consentAskerDay = Setting(
         "consent-asker-day", .integer(0...999_999), valueName: "N",
-        help: "How many consent requests one person may cause in a day; 10 until it is set.")
+        help: "How many consent requests one person may cause in a day; 10 by default.")
     package static let consentAddressDay = Setting(
         "consent-address-day", .integer(0...999_999), valueName: "N",
-        help: "How many consent requests one address gets in a day, from all senders together; 3 until it is set."
+        help: "How many consent requests one address gets in a day, from all senders together; 3 by default."
     )
 }
 

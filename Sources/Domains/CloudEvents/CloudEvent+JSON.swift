@@ -51,11 +51,11 @@ extension CloudEvent {
         case .bool(let isTrue): return .boolean(isTrue)
         case .number(let digits):
             guard let number = Int32(digits) else {
-                throw CloudEventError("the number of an extension is no whole one of 32 bits")
+                throw CloudEventError("the number of an extension is not a 32-bit integer")
             }
             return .integer(number)
         case .null, .int, .double, .array, .object, .raw:
-            throw CloudEventError("an extension is not a text, a whole number or a truth value")
+            throw CloudEventError("an extension is not a text, a whole number or a boolean")
         }
     }
 
@@ -141,7 +141,7 @@ enum StrictJSON {
         guard let members else { throw CloudEventError("it is not a JSON object") }
         var names: Set<String> = []
         for member in members where !names.insert(member.key).inserted {
-            throw CloudEventError("a member of the JSON object stands there twice")
+            throw CloudEventError("a member of the JSON object appears twice")
         }
         return members
     }

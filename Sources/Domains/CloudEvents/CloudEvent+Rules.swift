@@ -9,13 +9,13 @@ extension CloudEvent {
         if !Rules.isReference(source) { return CloudEventError("source is not a URI reference") }
         if let subject, subject.isEmpty { return CloudEventError("subject is empty") }
         if let time, !Rules.isTimestamp(time) { return CloudEventError("time is not a timestamp of RFC 3339") }
-        if let dataSchema, !Rules.isURI(dataSchema) { return CloudEventError("dataschema is no URI") }
+        if let dataSchema, !Rules.isURI(dataSchema) { return CloudEventError("dataschema is not a URI") }
         if let dataContentType, !Rules.isMediaType(dataContentType) {
             return CloudEventError("datacontenttype is not a media type")
         }
         for (name, value) in attributes {
             if case .string(let text) = value, !Rules.isString(text) {
-                return CloudEventError("\(name) has control characters or such that are none")
+                return CloudEventError("\(name) has control characters or invalid ones")
             }
         }
         for name in extensions.keys where !Rules.isName(name) || Rules.taken.contains(name) {

@@ -92,7 +92,7 @@ package struct ReceivedEvents: Sendable, Equatable {
             guard header.hasPrefix("ce-") else { continue }
             let name = String(header.dropFirst(3))
             guard Rules.isName(name), name != "data", name != "datacontenttype" else {
-                throw CloudEventError("a header says of an attribute what none may be called")
+                throw CloudEventError("a header has an attribute with a forbidden name")
             }
             guard texts[name] == nil, extensions[name] == nil else {
                 throw CloudEventError("the header of \(name) is there twice")

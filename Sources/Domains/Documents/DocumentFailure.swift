@@ -9,7 +9,7 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
     /// Whether a retry may succeed: a program crashed or was killed, but the document may be readable.
     package var mayGoWell: Bool
     package var isCancelled = false
-    /// A program was killed from outside. That says nothing about the document.
+    /// A program was killed from outside, or the machine was too busy for it. That says nothing about the document.
     package var isKilled: Bool { reason == .killed }
     package var usage: Usage
 
@@ -30,7 +30,7 @@ package struct DocumentFailure: Error, Sendable, Equatable, CustomStringConverti
         case .cpu, .timeout: reason = .timeout
         case .fileSize: reason = .tooLarge
         case .misspoke, .crash, .exited: reason = .crash
-        case .killed: reason = .killed
+        case .killed, .starved: reason = .killed
         case .cancelled, .cannotStart: reason = .internal
         }
         self.init(DocumentRefusal(reason, failure.sentence), mayGoWell: !failure.isDeterministic, usage: failure.usage)

@@ -149,7 +149,20 @@ extension DocumentPrograms {
 extension DocumentPrograms {
     /// A report as a PDF.
     package func report(_ report: Report, into output: Int32) async throws(DocumentFailure) -> Worked<Reported> {
-        let (reported, _, usage, refused) = try await ask(.report, report, files: [output], as: Reported.self)
+        try await reported(.report(report), into: output)
+    }
+
+    /// Pages from the small HTML as a PDF. The pictures' bytes follow each other.
+    package func pages(
+        _ design: PageDesign, _ pictures: [UInt8], into output: Int32
+    ) async throws(DocumentFailure) -> Worked<Reported> {
+        try await reported(.design(design), pictures, into: output)
+    }
+
+    private func reported(
+        _ request: ReportRequest, _ body: [UInt8] = [], into output: Int32
+    ) async throws(DocumentFailure) -> Worked<Reported> {
+        let (reported, _, usage, refused) = try await ask(.report, request, body, files: [output], as: Reported.self)
         try Self.checked(usage) { () throws(DocumentRefusal) in
             guard reported.bytes > 0, reported.pages > 0 else { throw DocumentRefusal(.crash, "the report is empty") }
         }

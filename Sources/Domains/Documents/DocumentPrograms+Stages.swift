@@ -21,7 +21,7 @@ extension DocumentPrograms {
             found = try await pagesToDraw(file, password: password)
         } catch {
             guard error.reason == .malformed else { throw error }
-            let refusal = DocumentRefusal(.malformed, "the PDF can not be read, nor repaired, nor drawn")
+            let refusal = DocumentRefusal(.malformed, "the PDF cannot be read or repaired, nor drawn")
             throw DocumentFailure(refusal, usage: error.usage)
         }
         found.value.isOnlyDrawn = true
@@ -78,6 +78,10 @@ extension DocumentPrograms {
             var texts = heard.withLock { $0.pages }
             for (page, text) in texts where page <= inspection.pages.count {
                 let place = inspection.pages[page - 1]
+                // What a picture says beside it has its places on the page as it is shown.
+                let text = PageAssessment(place, own: text) == .mixed ? text.asShown : text
+                texts[page] = text
+                if text.rotation != 0 { continue }
                 texts[page]?.width = max(text.width, place.width)
                 texts[page]?.height = max(text.height, place.height)
             }

@@ -150,7 +150,9 @@ package actor ChildPageReader: PageReader {
         do throws(ChildFailure) {
             child = try await SandboxedChild.start(program, limits: limits)
         } catch {
-            guard error.reason == .timeout, limits.niceness > Self.fairness else { throw error }
+            guard error.reason == .timeout || error.reason == .starved, limits.niceness > Self.fairness else {
+                throw error
+            }
             patience.end()  // the engine did not even start
             limits.niceness = Self.fairness
             child = try await SandboxedChild.start(program, limits: limits)

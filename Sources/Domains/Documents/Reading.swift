@@ -12,6 +12,26 @@ package struct DocumentReading: Sendable {
         self.inspection = inspection
     }
 
+    /// What a page says itself, and what speaks against it.
+    fileprivate struct Doubted {
+        var text: PageText
+        var junk: TextPlausibility.Junk
+
+        /// nil: its picture says more.
+        func kept(before read: PageText) -> PageText? { TextPlausibility.counts(junk, before: read) ? text : nil }
+    }
+
+    /// Takes out the text of pages that is not believed.
+    fileprivate mutating func takeDoubted() -> [Int: Doubted] {
+        var doubted: [Int: Doubted] = [:]
+        for (page, text) in texts {
+            guard let junk = TextPlausibility.junk(text) else { continue }
+            doubted[page] = Doubted(text: text, junk: junk)
+        }
+        for page in doubted.keys { texts[page] = nil }
+        return doubted
+    }
+
     mutating func add(_ usage: Usage, to stage: DocumentPrograms.Stage) {
         self.usage[stage] = Worked((), self.usage[stage] ?? Usage()).adding(usage)
     }
@@ -39,7 +59,7 @@ extension DocumentPrograms {
             if error.isCancelled { throw error }
             reading.add(error.usage, to: .raster)
         }
-        for (page, text) in reading.texts where TextPlausibility.junk(text) != nil { reading.texts[page] = nil }
+        let doubted = reading.takeDoubted()
         let own = reading.texts
         func isRead(_ page: Int) -> Bool {
             own[page].map { PageAssessment(inspection.pages[page - 1], own: $0) != .mixed } ?? false
@@ -86,7 +106,7 @@ extension DocumentPrograms {
                 free.append(engine)
                 reading.add(spent, to: stage)
                 switch outcome {
-                case .success(let text): reading.texts[page] = text
+                case .success(let text): reading.texts[page] = doubted[page]?.kept(before: text) ?? text
                 case .failure(let failure): reading.failures[page] = failure
                 }
                 done?(page, reading.texts[page])

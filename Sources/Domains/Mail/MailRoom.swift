@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 package import RoomKit
 import RoomSchemas
 import Telemetry

@@ -2,7 +2,7 @@ import Postgres
 package import RoomKit
 
 extension Alarm {
-    package static let mailSwitched = Alarm("mail goes by another service", look: "millrace providers list")
+    package static let mailSwitched = Alarm("mail goes through another service", look: "millrace providers list")
     package static let mailParked = Alarm("messages wait for a human", look: "millrace mail list --status parked")
 }
 
@@ -25,7 +25,7 @@ extension MailAdmin.State {
     private func line(_ current: String) -> String {
         let doubt = unknown > 0 ? " · \(Humane.count(unknown)) in doubt" : ""
         let waiting = parked > 0 ? " · \(Humane.count(parked)) parked for a decision" : ""
-        return "by \(current)\(isSwitched ? ", not by \(chosen ?? "?")" : "")\(doubt)\(waiting)"
+        return "by \(current)\(isSwitched ? ", not through \(chosen ?? "?")" : "")\(doubt)\(waiting)"
     }
 
     private var findings: [Finding] {
@@ -34,7 +34,8 @@ extension MailAdmin.State {
             found.append(
                 Finding(
                     .mailSwitched, .degraded,
-                    "mail goes by \(current ?? "?"), not by \(chosen ?? "?"): \(reason ?? "no reason given")"))
+                    "mail goes through \(current ?? "?"), not through \(chosen ?? "?"): \(reason ?? "no reason given")")
+            )
         }
         if parked > 0 {
             found.append(

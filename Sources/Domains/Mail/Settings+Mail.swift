@@ -1,5 +1,6 @@
 import FoundationEssentials
-import Jobs
+import MillraceJobs
+package import PageKit
 package import RoomKit
 import Signatures
 import Supervision
@@ -41,7 +42,7 @@ extension Setting {
             text.count > 100 || text.utf8.contains { $0 < 0x20 || $0 == 0x7f }
                 ? "takes a name of at most 100 characters, without control characters" : nil
         }, valueName: "NAME",
-        help: "The app's name in templates, for messages without one; EMAIL_FROM_NAME if not given.")
+        help: "The app's name in templates and on pages behind links; EMAIL_FROM_NAME if not given.")
     package static let emailFallback = Setting(
         "email-fallback-enabled", environment: "EMAIL_FALLBACK_ENABLED", .text, valueName: "true",
         help: "Whether a second service is used when the first one fails; only the value true switches it on.")
@@ -89,14 +90,15 @@ extension Setting {
     package static let mailRollout = Setting(
         "mail-rollout", .integer(0...100), fallback: "100", valueName: "PERCENT",
         help:
-            "The share of recipients whose mail goes by the chosen service, the rest by the fallbacks; the flag mail.rollout in the database wins."
+            "The share of recipients whose mail goes through the chosen service, the rest through the fallbacks; the flag mail.rollout in the database wins."
     )
     package static let mailInternal = Setting(
         "mail-internal", .text, valueName: "ADDRESSES",
-        help: "Addresses whose mail goes by the chosen service at any share, separated by commas.")
+        help: "Addresses whose mail goes through the chosen service at any share, separated by commas.")
     package static let mailExercise = Setting(
         "mail-exercise", .integer(0...50), fallback: "1", valueName: "PERCENT",
-        help: "The share of mail that goes by the fallback although nothing is wrong; only between resend and smtp.")
+        help:
+            "The share of mail that goes through the fallback although nothing is wrong; only between resend and smtp.")
     package static let mailTimeout = Setting(
         "mail-timeout", .duration(.milliseconds(100) ... .seconds(600)), fallback: "30s", valueName: "DURATION",
         help: "How long one request may take.")
@@ -159,10 +161,10 @@ extension Settings {
             return (other ?? "outbox", why)
         }
         if text(.resendKey) != nil, text(.resendEnabled) == "true" {
-            return ("resend", "RESEND_API_KEY is there and RESEND_EMAIL_ENABLED is true")
+            return ("resend", "RESEND_API_KEY is set and RESEND_EMAIL_ENABLED is true")
         }
         if text(.mailSMTP) != nil { return ("smtp", "MILLRACE_MAIL_SMTP_URL is there") }
-        if hasSupabase { return ("supabase", "the keys of Supabase are there") }
+        if hasSupabase { return ("supabase", "Supabase's keys are set") }
         return ("outbox", "no other service is configured")
     }
 
@@ -210,7 +212,7 @@ extension Settings {
                 )
             } else {
                 warnings.append(
-                    "EMAIL_SERVICE_PROVIDER is resend, and RESEND_EMAIL_ENABLED is not exactly true: mail goes by \(choice)"
+                    "EMAIL_SERVICE_PROVIDER is resend, and RESEND_EMAIL_ENABLED is not exactly true: mail goes through \(choice)"
                 )
             }
         }
@@ -225,7 +227,7 @@ extension Settings {
             problems.append("EMAIL_SERVICE_PROVIDER is supabase, and SUPABASE_URL or its keys are not set")
         }
         if ["resend", "smtp"].contains(choice), text(.emailFrom) == nil {
-            problems.append("mail goes by \(choice), and EMAIL_FROM_ADDRESS is not set")
+            problems.append("mail goes through \(choice), and EMAIL_FROM_ADDRESS is not set")
         }
         if choice == "resend", let domain = text(.resendDomain), let from = text(.emailFrom),
             !from.lowercased().hasSuffix("@\(domain.lowercased())")
@@ -245,13 +247,20 @@ extension Settings {
         let fallbacks = mailFallbackNames.filter { $0 != choice }
         if fallbacks.isEmpty {
             warnings.append(
-                "MILLRACE_MAIL_ROLLOUT is \(percent), and there is no fallback: all mail goes by \(choice)"
+                "MILLRACE_MAIL_ROLLOUT is \(percent), and there is no fallback: all mail goes through \(choice)"
             )
         } else if fallbacks == ["supabase"] {
             warnings.append(
-                "MILLRACE_MAIL_ROLLOUT is \(percent), and Supabase, the only fallback, sends password resets and verifications alone: all other mail goes by \(choice)"
+                "MILLRACE_MAIL_ROLLOUT is \(percent), and Supabase, the only fallback, sends password resets and verifications alone: all other mail goes through \(choice)"
             )
         }
+    }
+
+    /// Who runs the service, as the people behind a link read it.
+    package var pageHost: PageHost {
+        PageHost(
+            name: text(.appName) ?? text(.emailFromName), contact: text(.contactAddress),
+            emergency: text(.emergencyNumber))
     }
 
     /// The options of the mail service.

@@ -5,7 +5,7 @@ extension NoticeStanding {
     package var gauges: [RoomGauge] {
         var gauges = [
             RoomGauge(
-                name: "notices_total", kind: "counter", help: "Sendings of this worker, by outcome.",
+                name: "notices_total", kind: "counter", help: "Notices that this worker tried to send, by outcome.",
                 values: [("alarm", alarms), ("plain", plain)].flatMap { lane, counts in
                     [
                         ("accepted", counts.accepted), ("refused", counts.refused), ("failed", counts.failed),
@@ -16,7 +16,7 @@ extension NoticeStanding {
         guard let state else { return gauges }
         gauges += [
             RoomGauge(
-                name: "notices_waiting", help: "Due sendings that no provider has taken yet, of all workers.",
+                name: "notices_waiting", help: "Due notices that no provider has taken yet, of all workers.",
                 values: [("{lane=\"alarm\"}", Double(state.alarms)), ("{lane=\"plain\"}", Double(state.plain))]),
             RoomGauge(
                 name: "notices_oldest_seconds", help: "How long the oldest of them has been due.",

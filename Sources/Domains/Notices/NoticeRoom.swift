@@ -8,8 +8,8 @@ extension Room {
         Room(
             RoomSchemas.notices, settings: Setting.notices,
             nouns: [
-                "notices": "Look at what people are told, tell them something, and call it off",
-                "devices": "Look at the devices that get pushes, and forget one",
+                "notices": "Look at what people are told, send them notices, and cancel them",
+                "devices": "Look at the devices that get pushes, and remove one",
             ],
             verbs: [.noticesList, .noticesShow, .noticesSend, .noticesCancel, .devicesList, .devicesRemove],
             status: .notices

@@ -97,7 +97,7 @@ struct NoticeStore: Sendable {
 extension NoticeStore {
     /// For our own structs, which can always be encoded.
     static func json(of value: some Encodable) -> [UInt8] {
-        guard let data = try? JSONEncoder().encode(value) else { preconditionFailure("a value of ours is no JSON") }
+        guard let data = try? JSONEncoder().encode(value) else { preconditionFailure("a value of ours is not JSON") }
         return Array(data)
     }
 }

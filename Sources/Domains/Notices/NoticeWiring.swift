@@ -70,7 +70,7 @@ extension RoomContext {
                 let line = line.hasSuffix("\r") ? line.dropLast() : line
                 guard !line.isEmpty else { continue }
                 guard let colon = line.firstIndex(of: ":"), colon > line.startIndex else {
-                    throw Failure(.misused, "line \(number + 1) of MILLRACE_SMS_HEADERS_FILE is no header")
+                    throw Failure(.misused, "line \(number + 1) of MILLRACE_SMS_HEADERS_FILE is not a header")
                 }
                 configuration.headers.append(
                     (String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " })))

@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 package import SettingsKit
 
 extension Setting {
@@ -30,7 +30,7 @@ extension Setting {
         valueName: "URL", help: "The address of APNs; Apple's own, by the device's platform, if not given.")
     package static let apnsCritical = Setting(
         "apns-critical", .boolean, fallback: "off",
-        help: "Let alarms break through silence, for apps that Apple allows to do so.")
+        help: "Let alarms sound on silenced devices, for apps that Apple allows to do so.")
     package static let fcmCredentials = Setting(
         "fcm-credentials-file", .path, valueName: "FILE", help: "Google's service account for pushes: the JSON file.")
     package static let fcmURL = Setting(

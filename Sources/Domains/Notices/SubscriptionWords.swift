@@ -8,7 +8,8 @@ extension NoticeLanguage {
                 title: "Your subscription ends on \(until)", body: "\(plan) is not renewed, and ends on \(until).")
         case "subscription.trial_ending":
             return NoticeWords(
-                title: "Your free trial ends on \(until)", body: "\(plan) goes on after \(until), and is then charged.")
+                title: "Your free trial ends on \(until)",
+                body: "\(plan) continues after \(until), and will then be charged.")
         case "subscription.unpaid":
             return NoticeWords(
                 title: "Your payment did not go through",

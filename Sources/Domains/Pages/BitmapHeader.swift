@@ -52,7 +52,7 @@ package struct BitmapHeader: Sendable, Equatable {
         if head >= 40 {
             let code = try number(30, 4)
             guard let known = code == 6 ? .fields : Packing(rawValue: code) else {
-                throw DocumentRefusal(.unsupported, "the BMP is packed in a way that is not read")
+                throw DocumentRefusal(.unsupported, "the BMP is packed in a way that is not supported")
             }
             packing = known
             dpi = PictureHeader.believable(Double(try number(38, 4)) * 0.0254)

@@ -98,6 +98,25 @@ package enum Gate {
         reading.words > 0 && inches < narrow && reading.inkOutside > 0.12
     }
 
+    /// Whether a page may lie in another way than it was read: its words are hardly words, or stand on their side.
+    package static func mayLieOtherwise(_ words: [Word], _ reading: Reading) -> Bool {
+        reading.letters >= 20 && !words.isEmpty && (reading.confidence < 60 || areOnTheirSide(words))
+    }
+
+    /// Whether it lies as it was turned to read a part of it.
+    package static func lies(
+        as words: [Word], _ part: Reading, notAs before: [Word], _ reading: Reading
+    ) -> Bool {
+        guard part.letters >= 20, part.confidence >= 70, !areOnTheirSide(words) else { return false }
+        return part.confidence >= reading.confidence + (areOnTheirSide(before) ? -10 : 20)
+    }
+
+    /// An engine reads lines that run upward, but their places say that the page lies on its side.
+    private static func areOnTheirSide(_ words: [Word]) -> Bool {
+        let long = words.filter { $0.text.count >= 3 }
+        return long.count >= 5 && long.count { $0.box.height > $0.box.width } * 2 > long.count
+    }
+
     package static func wantsAnother(_ reading: Reading) -> Bool {
         guard reading.words > 0 else { return reading.inkOutside > 0.5 }
         return reading.confidence < 75 || (reading.inkOutside > 0.45 && reading.confidence < 88)

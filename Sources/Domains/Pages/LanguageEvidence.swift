@@ -39,6 +39,19 @@ package enum LanguageEvidence {
         "swe": [
             "och", "att", "det", "som", "en", "av", "med", "till", "den", "inte", "ett", "om", "har", "jag", "kan",
         ],
+        // Also as a model for Arabic writes those of Persian and Urdu.
+        "ara": [
+            "في", "فى", "على", "إلى", "الى", "أن", "التي", "الذي", "هذا", "هذه", "عن", "مع", "كان", "ذلك", "بين", "كل",
+            "قد", "هي", "لم", "بعد", "عند", "أو", "ثم",
+        ],
+        "fas": [
+            "از", "به", "که", "كه", "را", "این", "اين", "است", "با", "برای", "براى", "می", "مى", "آن", "بود", "شد",
+            "یک", "يك", "هم", "تا", "شده", "شود", "خود", "باید", "بايد",
+        ],
+        "urd": [
+            "کے", "كے", "کی", "كى", "میں", "ميں", "ہے", "هے", "اور", "سے", "کو", "كو", "نے", "پر", "ہیں", "یہ", "کا",
+            "كا", "اس", "ایک",
+        ],
     ]
 
     /// How many of the words speak for a language.
@@ -53,7 +66,7 @@ package enum LanguageEvidence {
         return (votes, count)
     }
 
-    /// The language of a text in Latin letters; nil when too few words say so.
+    /// The language of a text in Latin or Arabic letters; nil when too few words say so.
     package static func language(of text: String) -> String? {
         let (votes, count) = votes(text)
         let ranked = votes.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
@@ -67,6 +80,7 @@ package enum LanguageEvidence {
     /// The models for a script that the engine names, the best first.
     package static func models(forScript script: String) -> [String] {
         switch script {
+        case "Fraktur": ["frk", "Fraktur", "script/Fraktur"]
         case "Cyrillic": ["rus", "ukr", "bul", "bel", "srp", "script/Cyrillic"]
         case "Greek": ["ell", "script/Greek"]
         case "Arabic": ["ara", "fas", "urd", "script/Arabic"]
@@ -96,6 +110,19 @@ package enum LanguageEvidence {
             }
         }
         return runs.filter { run in lines[run].reduce(0) { $0 + letters($1) } >= 20 }
+    }
+
+    /// Lines one below the other with words that run to the left.
+    package static func runningLeft(_ lines: [TextLine]) -> [Range<Int>] {
+        var runs: [Range<Int>] = []
+        for index in lines.indices where TextDirections.mayRunLeft(lines[index].text) {
+            if let last = runs.last, last.upperBound == index {
+                runs[runs.count - 1] = last.lowerBound..<index + 1
+            } else {
+                runs.append(index..<index + 1)
+            }
+        }
+        return runs
     }
 
     private static func letters(_ line: TextLine) -> Int { line.words.reduce(0) { $0 + $1.text.count } }

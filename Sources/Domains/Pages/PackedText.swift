@@ -8,6 +8,7 @@ extension OwnText {
         out.add(text.width)
         out.add(text.height)
         out.add(text.dpi)
+        out.add(text.rotation)
         out.add(text.flow == nil ? 0 : 1)
         out.add(text.flow ?? "")
         out.add(text.blocks.count)
@@ -39,6 +40,7 @@ extension OwnText {
         guard try rest.number() == 1 else { return }
         var text = PageText(
             origin: .own, width: try rest.double(), height: try rest.double(), dpi: try rest.double(), blocks: [])
+        text.rotation = try rest.number()
         let flows = try rest.number() == 1
         let flow = try rest.string()
         if flows { text.flow = flow }

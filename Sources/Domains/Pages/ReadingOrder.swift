@@ -2,15 +2,20 @@
 package enum ReadingOrder {
     /// Cuts words, in their order, into lines: a new line begins where the next word is lower, or further left.
     package static func lines(of words: [Word]) -> [TextLine] {
-        var lines: [TextLine] = []
-        for word in words {
-            if let last = lines.last?.words.last, follows(last.box, word.box) {
-                lines[lines.count - 1].words.append(word)
+        groups(of: words.map(\.box)).map { TextLine(Array(words[$0])) }
+    }
+
+    /// The lines as parts of the list of words.
+    static func groups(of boxes: [Box]) -> [Range<Int>] {
+        var groups: [Range<Int>] = []
+        for (at, box) in boxes.enumerated() {
+            if let last = groups.last, follows(boxes[at - 1], box) {
+                groups[groups.count - 1] = last.lowerBound..<at + 1
             } else {
-                lines.append(TextLine([word]))
+                groups.append(at..<at + 1)
             }
         }
-        return lines
+        return groups
     }
 
     private static func follows(_ before: Box, _ after: Box) -> Bool {

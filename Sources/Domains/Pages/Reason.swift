@@ -12,7 +12,7 @@ package enum Reason: String, Codable, Sendable, CaseIterable {
     case timeout
     case memory
     case crash
-    /// A program was killed from outside, time after time.
+    /// A program was killed from outside, or the machine was too busy for it, time after time.
     case killed
     /// The pages are read, but a program crashed over one of the outputs.
     case incomplete

@@ -4,29 +4,33 @@ import Glibc
 package struct TextLayer: Sendable {
     /// A code for each character that occurs, from 1: two bytes in a text, and an empty glyph.
     private var codes: [Unicode.Scalar: Int] = [:]
-    private var order: [Unicode.Scalar] = []
+    /// Those of several characters that are shown as one.
+    private var joined: [String: Int] = [:]
+    private var order: [String] = []
+    private let directions: TextDirections
 
-    package init() {}
+    package init(_ directions: TextDirections = .leftToRight) { self.directions = directions }
 
     package static let fontName = "MillraceLayer"
 
-    private mutating func code(_ scalar: Unicode.Scalar) -> Int? {
-        if let code = codes[scalar] { return code }
+    private mutating func code(_ unit: String) -> Int? {
+        let scalars = unit.unicodeScalars
+        let single = scalars.count == 1 ? scalars.first : nil
+        if let code = single.map({ codes[$0] }) ?? joined[unit] { return code }
         guard order.count < 65_000 else { return nil }
-        order.append(scalar)
-        codes[scalar] = order.count
+        order.append(unit)
+        if let single { codes[single] = order.count } else { joined[unit] = order.count }
         return order.count
     }
 
-    private mutating func string(_ text: String) -> (hex: String, count: Int) {
-        var (hex, count) = ("", 0)
-        for scalar in text.unicodeScalars where scalar.value >= 32 {
-            guard let code = code(scalar) else { continue }
+    private mutating func string(_ units: [String]) -> String {
+        var string = ""
+        for unit in units {
+            guard let code = code(unit) else { continue }
             let digits = String(code, radix: 16)
-            hex += String(repeating: "0", count: 4 - digits.count) + digits
-            count += 1
+            string += String(repeating: "0", count: 4 - digits.count) + digits
         }
-        return (hex, count)
+        return string
     }
 
     /// Programs that extract a page's text see two words where the gap is more than a fifth of a letter's height.
@@ -64,30 +68,36 @@ package struct TextLayer: Sendable {
         for (line, found) in zip(lines, LetterSizes.of(lines)) {
             let height = found > 0 ? found : max(1, text.height / 100)
             let box = line.box
-            let isLevelled = line.falls(by: 0.4 * height)
-            for (index, word) in line.words.enumerated() {
-                let (hex, count) = string(word.text + (index == line.words.count - 1 ? "" : " "))
-                let letters = index == line.words.count - 1 ? count : count - 1
-                guard letters > 0 else { continue }
+            let shown = ShownWords(line, directions)?.pieces
+            // Engines are often wrong about the fall of lines that run to the left, and pdf.js ends a line at each word that is not level.
+            let isLevelled = line.falls(by: 0.4 * height) || shown != nil && line.baseline.count == 2 && !line.isSteep
+            var pieces = shown ?? ShownWords.asRead(line)
+            // Where each word lies at a height of its own, readers take them in the order in which they come, unless they see a line in them.
+            let isApart = shown != nil && skew?.isLittle == false
+            if isApart { pieces = pieces.sorted { $0.word < $1.word }.map(\.alone) }
+            let size = isApart ? skew?.size(of: line.words, atMost: height) ?? height : height
+            for (index, piece) in pieces.enumerated() where piece.letters > 0 {
+                let word = line.words[piece.word].box
                 let base =
                     isLevelled
-                    ? (line.baseline[0] + line.baseline[1]) / 2 : Self.base(line, at: word.box, in: box, height)
-                let left = before.map { $0.clear(word.box.left, base) } ?? word.box.left
+                    ? (line.baseline[0] + line.baseline[1]) / 2 : Self.base(line, at: word, in: box, height)
+                let left = before.map { $0.clear(word.left, base) } ?? word.left
                 let room =
-                    index == line.words.count - 1
-                    ? .infinity : line.words[index + 1].box.left - left - Self.gap * height
+                    index == pieces.count - 1 || isApart
+                    ? .infinity : line.words[pieces[index + 1].word].box.left - left - Self.gap * height
                 // To these programs a wide gap parts two columns, and they read one after the other. On a receipt it parts a price from its row.
-                let isFilled = isNarrow && room.isFinite && room > word.box.width + height
-                let least = isFilled ? room : max(word.box.width, 0.02 * height)
+                let isFilled = isNarrow && room.isFinite && room > word.width + height
+                let least = isFilled ? room : max(word.width, 0.02 * height)
                 let width = min(least, max(room, least / 2))
-                let stretch = width / (Double(letters) * 0.5 * height) * 100
+                let stretch = width / (Double(piece.letters) * 0.5 * size) * 100
                 if let skew {
                     let place = skew.place(left, width, base, line: box)
-                    content += map.matrix(x: place.left, y: place.base, size: height, slope: 0)
+                    // Lower letters lie in the middle of their ink.
+                    content += map.matrix(x: place.left, y: place.base - (height - size) / 2, size: size, slope: 0)
                 } else {
                     content += map.matrix(x: left, y: base, size: height, slope: isLevelled ? 0 : line.slope)
                 }
-                content += " Tm \(short(stretch)) Tz <\(hex)> Tj\n"
+                content += " Tm \(short(stretch)) Tz <\(string(piece.units))> Tj\n"
                 before = Placed(left: left, right: left + width, base: base, size: height)
             }
         }
@@ -116,8 +126,8 @@ package struct TextLayer: Sendable {
         for start in stride(from: 0, to: order.count, by: 100) {
             let part = order[start..<min(order.count, start + 100)]
             text += "\(part.count) beginbfchar\n"
-            for (offset, scalar) in part.enumerated() {
-                let units = String(scalar).utf16.map { hex($0) }.joined()
+            for (offset, unit) in part.enumerated() {
+                let units = unit.utf16.map { hex($0) }.joined()
                 text += "<\(hex(UInt16(start + offset + 1)))> <\(units)>\n"
             }
             text += "endbfchar\n"
@@ -125,8 +135,16 @@ package struct TextLayer: Sendable {
         return text + "endcmap CMapName currentdict /CMap defineresource pop end end\n"
     }
 
-    /// Every code draws the same glyph, which is not the one for missing glyphs.
-    package var glyphs: [UInt8] { [0, 0] + (0..<order.count).flatMap { _ in [0, 1] as [UInt8] } }
+    /// Every code draws one of two glyphs, which are not the one for missing glyphs.
+    package var glyphs: [UInt8] {
+        [0, 0] + order.flatMap { [0, ShownWords.isMark($0) ? BlankFont.mark : BlankFont.letter] as [UInt8] }
+    }
+
+    /// The widths of those that are not as wide as a letter, as a PDF states them.
+    package var widths: String {
+        let marks = order.indices.filter { ShownWords.isMark(order[$0]) }
+        return "[" + marks.map { "\($0 + 1) [0]" }.joined(separator: " ") + "]"
+    }
 
     package var isEmpty: Bool { order.isEmpty }
 
@@ -143,7 +161,7 @@ package struct TextLayer: Sendable {
 /// ink.
 private struct Skew {
     private static let little = 3.0
-    private let isLittle: Bool
+    let isLittle: Bool
 
     private let x: Double
     private let y: Double
@@ -154,6 +172,14 @@ private struct Skew {
         (x, y) = (text.width / 2, text.height / 2)
         (c, s) = (cos(text.skew * .pi / 180), sin(text.skew * .pi / 180))
         isLittle = abs(text.skew) <= Self.little
+    }
+
+    /// How high letters may be, so that no word of a line is beside another: pdfium would take them for a line, and turn their order
+    /// around, and MuPDF would join words of two directions.
+    func size(of words: [Word], atMost height: Double) -> Double {
+        let middles = words.map { ($0.box.left + $0.box.right) / 2 }
+        let falls = zip(middles, middles.dropFirst()).map { abs(($0 - $1) * s) }
+        return min(height, max(0.1 * height, 0.5 * (falls.min() ?? height)))
     }
 
     /// The middle of the word stays on its ink, or as high as the middle of its line is.
@@ -169,8 +195,10 @@ private struct Skew {
 extension TextLine {
     /// Programs that extract text take a line apart whose words lie at so different heights. It lies level then, as on a page that is a little askew.
     fileprivate func falls(by height: Double) -> Bool {
-        baseline.count == 2 && abs(baseline[1] - baseline[0]) > height && abs(slope) < 0.055
+        baseline.count == 2 && abs(baseline[1] - baseline[0]) > height && !isSteep
     }
+
+    fileprivate var isSteep: Bool { abs(slope) >= 0.055 }
 
     /// The fall of the line for each pixel across. A line so steep was measured wrongly, or it is a speck.
     var slope: Double {

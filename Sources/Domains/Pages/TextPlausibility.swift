@@ -12,6 +12,14 @@ package enum TextPlausibility {
         case symbols = "symbols in place of letters"
     }
 
+    /// Whether a text that is not believed counts all the same: it can be read, and of its picture less can, as of code in tiny letters.
+    package static func counts(_ junk: Junk, before read: PageText) -> Bool {
+        switch junk {
+        case .unprintable, .glyphNumbers, .misdecoded: false
+        case .otherLetters, .mixedScripts, .symbols: read.wordCount == 0 || read.confidence < 50
+        }
+    }
+
     /// nil: it is believed.
     package static func junk(_ text: PageText) -> Junk? { junk(text.words.map(\.text)) }
 

@@ -10,22 +10,22 @@ import SettingsKit
 
 extension Room {
     package static let people = Room(
-        RoomSchemas.people, nouns: ["people": "Export what is kept of a person"], verbs: [.peopleExport])
+        RoomSchemas.people, nouns: ["people": "Export everything stored about a person"], verbs: [.peopleExport])
 }
 
 extension Command {
     static let peopleExport = Command(
         ["people", "export"],
-        summary: "Print all that is kept of a person, a line of JSON for each row",
+        summary: "Print everything stored about a person, one line of JSON per row",
         discussion: """
-            Every room answers for what it keeps, also one that another package brings. Secrets, hashes and what only \
-            the machine needs are left out. With --files the contents that rows name go into a folder, each under its \
-            hash. The audit says who exported whom.
+            Every room exports what it stores, including rooms from other packages. Secrets, hashes and internal \
+            data are left out. With --files the files that rows name are written to a folder, each under its hash. The audit says who exported whom.
             """,
         arguments: [Argument("person", .one, help: "the person's id")],
         flags: [
             .single(
-                "files", "FOLDER", .path, environment: .none, help: "Write the files into this folder, which is made."),
+                "files", "FOLDER", .path, environment: .none,
+                help: "Write the files into this folder, which is created."),
             Setting.blobs.flag,
         ],
         examples: [

@@ -1,5 +1,5 @@
 import JSON
-import Jobs
+import MillraceJobs
 import Postgres
 import RoomKit
 import Telemetry

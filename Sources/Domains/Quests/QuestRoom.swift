@@ -7,7 +7,7 @@ extension Room {
         RoomSchemas.quests, settings: Setting.quests,
         nouns: [
             "families": "Look at families, make them, move them",
-            "quests": "Look at quests, take families over midnight, and check what came of it",
+            "quests": "Look at quests, roll families over midnight, and check the results",
         ],
         verbs: [
             .familiesList, .familiesShow, .familiesCreate, .familiesZone, .familiesJoin, .familiesInvite,

@@ -5,7 +5,7 @@ extension Alarm {
     package static let lateMidnight = Alarm(
         "families wait for their midnight", look: "millrace quests rollover")
     package static let brokenFamily = Alarm(
-        "a family cannot be taken over its midnight", look: "millrace quests verify")
+        "a family cannot be rolled over midnight", look: "millrace quests verify")
 }
 
 extension RoomStatus {
@@ -31,7 +31,7 @@ extension QuestAdmin.State {
         if broken > 0 {
             found.append(
                 Finding(
-                    .brokenFamily, .degraded, "\(Humane.count(broken)) families cannot be taken over their midnight"))
+                    .brokenFamily, .degraded, "\(Humane.count(broken)) families cannot be rolled over midnight"))
         }
         return found
     }

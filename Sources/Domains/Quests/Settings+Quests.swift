@@ -1,5 +1,5 @@
 package import JSON
-import Jobs
+import MillraceJobs
 package import SettingsKit
 
 extension Setting {
@@ -12,21 +12,21 @@ extension Setting {
         help: "Roll families over their midnights, if there are families; off leaves that to other workers.")
     package static let questGrace = Setting(
         "quest-grace", .duration(.zero ... .seconds(82_800)), valueName: "DURATION",
-        help: "How long after a day's end work of that day still counts; 6h until it is set.")
+        help: "How long after a day's end work of that day still counts; 6h by default.")
     package static let questMoodBuffer = Setting(
         "quest-mood-buffer", .duration(.zero ... .seconds(86_400)), valueName: "DURATION",
-        help: "How long a mood stays private before others see it; 0s until it is set.")
+        help: "How long a mood stays private before others see it; 0s by default.")
     package static let questReminderHour = Setting(
         "quest-reminder-hour", .integer(0...23), valueName: "HOUR",
         help:
-            "When those who have logged no mood are reminded, by their family's clock; 19 until somebody says otherwise."
+            "When those who have logged no mood are reminded, by their family's clock; 19 by default."
     )
     package static let questQuiet = Setting(
         "quest-quiet",
         .custom(expects: "hours such as 21:00-07:00, or off") { text in
             quietHours(text) == nil ? "takes hours such as 21:00-07:00, or off" : nil
         }, valueName: "FROM-TO",
-        help: "The quiet hours without notices, by the family's clock; 21:00-07:00 until they are set.")
+        help: "The quiet hours without notices, by the family's clock; 21:00-07:00 by default.")
     package static let questPoints = Setting(
         "quest-points",
         .custom(expects: "awards such as hobby=5,card=2,quest=1,streak=10,seen=1") { text in

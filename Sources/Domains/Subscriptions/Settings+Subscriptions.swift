@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 package import SettingsKit
 import Signatures
 
@@ -11,7 +11,7 @@ extension Setting {
         "stripe-webhook-secret", environment: "STRIPE_WEBHOOK_SECRET",
         .custom(expects: "whsec_… as Stripe shows it") { text in
             StripeSignature.Secret.list(text) == nil
-                ? "takes whsec_… as Stripe shows it, several with a space between them" : nil
+                ? "takes whsec_… as Stripe shows it, several separated by spaces" : nil
         }, secrecy: .hidden, valueName: "SECRET",
         help: "The secret with which Stripe signs its webhooks: whsec_…; several while one is replaced.")
     package static let appStoreBundle = Setting(
@@ -28,12 +28,12 @@ extension Setting {
         .custom(expects: "Production, Sandbox or both") { text in
             let names = ListText.items(text)
             return !names.isEmpty && names.allSatisfy { ["Production", "Sandbox"].contains($0) }
-                ? nil : "takes Production, Sandbox or both, with a comma between them"
+                ? nil : "takes Production, Sandbox or both, separated by a comma"
         }, fallback: "Production", valueName: "NAMES",
         help: "Whose notifications count; those of Sandbox are of purchases that nobody has paid for.")
     package static let appStoreRootFiles = Setting(
         "app-store-root-files", .text, valueName: "FILES",
-        help: "Apple's root certificate (AppleRootCA-G3.cer), in DER or PEM; several with commas between them.")
+        help: "Apple's root certificate (AppleRootCA-G3.cer), in DER or PEM; several separated by commas.")
 }
 
 extension Settings {

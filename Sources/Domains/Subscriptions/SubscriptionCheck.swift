@@ -30,7 +30,7 @@ extension SubscriptionAdmin.State {
         }
         if let plan = bare.first {
             return .warning(
-                "the plan \(plan) has no quotas, so it bounds nothing",
+                "the plan \(plan) has no quotas, so it limits nothing",
                 advice: "run: millrace subscriptions plans set \(plan) --quota …")
         }
         if lacksAppID {

@@ -54,7 +54,7 @@ package struct SubscriptionRoutes: Sendable {
     private func hear(_ request: Listeners.Request, from apple: AppStoreSignature) async throws -> Listeners.Response {
         let body = try await request.body.collect()
         guard let signed = (try? JSONValue.read(body))?["signedPayload"]?.text else {
-            return await refuse("apple", "this is no notification", status: 400)
+            return await refuse("apple", "this is not a notification", status: 400)
         }
         let event: JSONValue
         do throws(AppStoreSignature.Refusal) {
@@ -87,7 +87,7 @@ package struct SubscriptionRoutes: Sendable {
                 try await SubscriptionAdmin.hear(store, event: event, on: connection)
             }
         } catch let error as PostgresError where error.sqlState?.hasPrefix("22") == true {
-            return await refuse(store, "this is no event", status: 400)
+            return await refuse(store, "this is not an event", status: 400)
         } catch {
             tally.add(.failed, of: store)
             throw error

@@ -2,6 +2,7 @@ import CloudEvents
 import Encodings
 import Faults
 import Signatures
+import Traces
 
 /// Deliveries that were claimed together for one target: a handshake, one event, or the events of one list.
 struct DeliveryBatch: Sendable {
@@ -15,6 +16,8 @@ struct DeliveryBatch: Sendable {
         var items: [Item]
         var message: EventMessage
         var id: String
+        /// The places in traces that its events belong to.
+        var traces: [TraceContext]
     }
 
     var token: Int64
@@ -59,19 +62,30 @@ struct DeliveryBatch: Sendable {
                     good.append((item, event))
                 }
             } catch {
-                faulty.append((item, Fault(.invalid, "it is no event: \(error)")))
+                faulty.append((item, Fault(.invalid, "it is not an event: \(error)")))
             }
         }
         guard mode == .batch else {
             return (
-                good.map { Letter(items: [$0.item], message: EventMessage($0.event, mode), id: $0.item.event) }, faulty
+                good.map { one in
+                    Letter(
+                        items: [one.item], message: EventMessage(one.event, mode), id: one.item.event,
+                        traces: [Self.trace(of: one.event)].compactMap { $0 })
+                }, faulty
             )
         }
         guard !good.isEmpty else { return ([], faulty) }
         let letter = Letter(
             items: good.map(\.item), message: EventMessage(batch: good.map(\.event)),
-            id: Self.batchID(good.map(\.item.event)))
+            id: Self.batchID(good.map(\.item.event)), traces: good.compactMap { Self.trace(of: $0.event) })
         return ([letter], faulty)
+    }
+
+    /// As the extension of CloudEvents for distributed tracing has it.
+    private static func trace(of event: CloudEvent) -> TraceContext? {
+        event.extensions["traceparent"].flatMap {
+            TraceContext(traceparent: $0.text, tracestate: event.extensions["tracestate"]?.text)
+        }
     }
 
     /// The same id for the same events, so that a receiver recognises a batch that comes twice.

@@ -19,7 +19,7 @@ extension Setting {
             }
         }, valueName: "HOST,…",
         help:
-            "Hosts that webhooks may have though their addresses are not public; with http:// before it, without TLS on that very port."
+            "Hosts that webhooks may use although their addresses are not public; with http:// in front, without TLS, on exactly that port."
     )
     package static let eventSource = Setting(
         "event-source",
@@ -27,7 +27,7 @@ extension Setting {
             originName(text) == nil ? "takes a URL such as https://events.example.com/, or a DNS name" : nil
         }, valueName: "URL",
         help:
-            "Whom events come from: the source of our own, and by its host name the origin for which targets of webhooks give their consent."
+            "Where events come from: the source of Millrace's own events; its host name is the origin for which targets of webhooks give their consent."
     )
 
     /// The DNS name in a URL, or a DNS name itself.

@@ -25,10 +25,10 @@ package enum TargetConsent: Sendable, Equatable {
                 if names.isEmpty {
                     self = .refused("it answered \(status) without WebHook-Allowed-Origin: it does not consent")
                 } else if knowsOrigin {
-                    self = .refused("it consents to events of others, and not of \(origin)")
+                    self = .refused("it consents to events from others, but not from \(origin)")
                 } else {
                     self = .passed(
-                        "it consents to events of others, and not of \(origin): set MILLRACE_EVENT_SOURCE for all workers"
+                        "it consents to events from others, but not from \(origin): set MILLRACE_EVENT_SOURCE for all workers"
                     )
                 }
             }

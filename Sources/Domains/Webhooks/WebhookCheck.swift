@@ -12,7 +12,7 @@ extension WebhookAdmin.State {
         }
         if unsealed > 0, !keys.keys.isEmpty {
             return .warning(
-                "\(Humane.count(unsealed, "secret")) of webhooks stand in the database as they are",
+                "\(Humane.count(unsealed, "secret")) of webhooks are stored in the database unencrypted",
                 advice: "a worker with MILLRACE_ENCRYPTION_KEY encrypts them within a minute: is one there?")
         }
         if !knowsOrigin {

@@ -4,6 +4,7 @@ package import FoundationEssentials
 package import Signatures
 package import Supervision
 import Synchronization
+package import Traces
 package import Transfers
 
 /// Makes the requests: handshakes, and signed deliveries of events.
@@ -66,10 +67,12 @@ package struct WebhookClient: Sendable {
         }
     }
 
-    /// - Parameter id: The same for every sending of the same message.
+    /// - Parameters:
+    ///   - id: The same for every sending of the same message.
+    ///   - traces: The places in traces that its events belong to. The request names the call's own.
     package func deliver(
         _ message: EventMessage, count: Int, id: String, to webhook: String, at url: String,
-        signedWith secrets: [Webhook.Secret]
+        signedWith secrets: [Webhook.Secret], traces: [TraceContext] = []
     ) async -> TargetAnswer {
         var request = request("POST", url)
         for field in message.fields { request.headers.add(field.name, field.value) }
@@ -84,8 +87,8 @@ package struct WebhookClient: Sendable {
         let asked = request
         let heard = Mutex<TargetAnswer?>(nil)
         do {
-            return try await supervisor.call(Self.provider(of: webhook), deadline: timeout) { call in
-                let response = try await send(asked)
+            return try await supervisor.call(Self.provider(of: webhook), deadline: timeout, places: traces) { call in
+                let response = try await send(asked.carryingTrace)
                 let notes = RateNotes(headers: response.headers.pairs, now: now().timeIntervalSince1970)
                 call.heard(notes)
                 let verdict = TargetAnswer(status: response.status, retryAfter: notes.retryAfter, count: count)
@@ -135,5 +138,16 @@ package struct WebhookClient: Sendable {
             }
             throw Fault(kind, error.sentence)
         }
+    }
+}
+
+extension HTTPRequest {
+    /// The same request, with the headers of W3C Trace Context where it is made within a trace.
+    fileprivate var carryingTrace: HTTPRequest {
+        guard let place = TraceContext.current else { return self }
+        var request = self
+        request.headers.add("traceparent", place.traceparent)
+        if let state = place.state { request.headers.add("tracestate", state) }
+        return request
     }
 }

@@ -6,7 +6,7 @@ extension Room {
     /// Who is told of events by HTTP.
     package static let webhooks = Room(
         RoomSchemas.webhooks, settings: Setting.webhooks,
-        nouns: ["webhooks": "Tell addresses of events by HTTP, signed, and see what came of it"],
+        nouns: ["webhooks": "Send events to addresses by HTTP, signed, and see what came of them"],
         verbs: [
             .webhooksList, .webhooksAdd, .webhooksRotate, .webhooksRemove, .webhooksEnable, .webhooksTest,
             .webhooksRedeliver, .webhooksDeliveries,

@@ -175,7 +175,7 @@ package actor WebhookService {
         for letter in ready {
             let verdict = await caller.deliver(
                 letter.message, count: letter.items.count, id: letter.id, to: batch.webhook, at: batch.url,
-                signedWith: secrets)
+                signedWith: secrets, traces: letter.traces)
             try await record(batch, letter.items, verdict)
         }
     }

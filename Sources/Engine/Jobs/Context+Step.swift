@@ -40,7 +40,7 @@ extension Context {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw undecodable(name, "it is no \(Value.self)")
+            throw undecodable(name, "it is not a \(Value.self)")
         }
     }
 
@@ -68,7 +68,7 @@ extension Context {
         }
         do {
             if let undo { throw UndoNotReached(step: undo.step, why: "step \(name) before it is not on record") }
-            let done = try await body()
+            let done = try await traced(name, body)
             let value =
                 isUndoable
                 ? try await backend.recordUndoable(self, name, done) : try await backend.record(self, name, done)

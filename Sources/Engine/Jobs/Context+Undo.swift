@@ -60,7 +60,7 @@ extension Context {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw StepError.undecodable(name: name, reason: "it is no \(Value.self)")
+            throw StepError.undecodable(name: name, reason: "it is not a \(Value.self)")
         }
     }
 

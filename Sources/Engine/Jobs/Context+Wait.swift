@@ -223,7 +223,7 @@ extension Context {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw undecodable(step, "what has come is not of the awaited type")
+            throw undecodable(step, "what has arrived is not of the expected type")
         }
     }
 }

@@ -1,5 +1,6 @@
 public import FoundationEssentials
 import Synchronization
+package import Traces
 
 /// What a run knows about itself.
 public final class Context: Sendable {
@@ -38,6 +39,10 @@ public final class Context: Sendable {
 
     package let session: Int64
     package let number: Int64
+    /// The run's own place in its trace, or its enqueuer's where this worker records none; nil: the job has no trace.
+    package let trace: TraceContext?
+    /// nil: this worker records no traces.
+    let tracer: Tracer?
     let backend: RunBackend
     private let state = Mutex(State())
 
@@ -124,8 +129,11 @@ public final class Context: Sendable {
         id: Int64, kind: String, queue: String, attempt: Int, maxAttempts: Int, crashes: Int, enqueuedAt: Date,
         claimedAt: Date,
         session: Int64, number: Int64, tenant: String?, tags: [String], metadata: [UInt8]?,
-        undo: Undo? = nil, takesUndos: Bool = true, version: Int? = nil, backend: RunBackend = .unimplemented
+        undo: Undo? = nil, takesUndos: Bool = true, version: Int? = nil, trace: TraceContext? = nil,
+        tracer: Tracer? = nil, backend: RunBackend = .unimplemented
     ) {
+        self.trace = trace
+        self.tracer = tracer
         self.takesUndos = takesUndos
         self.version = version
         self.undo = undo

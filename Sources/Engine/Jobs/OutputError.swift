@@ -6,7 +6,7 @@ public enum OutputError: JobFailure, Equatable, CustomStringConvertible {
     case tooLarge(bytes: Int)
     /// The value cannot be written as JSON.
     case unencodable(reason: String)
-    /// The job's stream holds 10,000 values or 16 MiB, the most there may be.
+    /// The job's stream holds 10,000 values or 16 MiB, the maximum.
     case full
     /// Another run has the job, or will have it: nothing was written, and this run should stop.
     case leaseLost
@@ -29,7 +29,7 @@ public enum OutputError: JobFailure, Equatable, CustomStringConvertible {
         case .tooLarge(let bytes):
             "the value takes \(bytes) bytes, more than the \(StoredJSON.largest) (1 MiB) allowed: give a reference"
         case .unencodable(let reason): "the value cannot be written: \(reason)"
-        case .full: "the job's stream is full: it holds 10,000 values or 16 MiB, the most there may be"
+        case .full: "the job's stream is full: it holds 10,000 values or 16 MiB, the maximum"
         case .leaseLost: "the lease is lost: the value is not written, and this run is to stop"
         case .refused(let reason): "the value could not be written: \(reason)"
         }

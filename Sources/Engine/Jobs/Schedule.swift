@@ -23,7 +23,7 @@ public struct Schedule: Sendable, Equatable {
         case replace
     }
 
-    /// 1 to 128 letters, digits and the signs _ . : / -
+    /// 1 to 128 letters, digits and _ . : / -
     public var name: String
     /// Five cron fields (six with seconds in front), a word such as `@daily`, or an interval such as `every 15m`.
     public var expression: String
@@ -71,7 +71,7 @@ public struct Schedule: Sendable, Equatable {
 public enum ScheduleChange: String, Sendable {
     /// It is new.
     case created
-    /// It existed, with other contents.
+    /// It existed, with different contents.
     case changed
     /// It existed already, with the same contents.
     case unchanged

@@ -37,7 +37,7 @@ public enum StepError: JobFailure, Equatable, CustomStringConvertible {
             "the value of step \(name) takes \(bytes) bytes, more than the \(StoredJSON.largest) (1 MiB) kept: record a reference"
         case .unencodable(let name, let reason): "the value of step \(name) cannot be recorded: \(reason)"
         case .undecodable(let name, let reason): "the value on record for step \(name) does not fit: \(reason)"
-        case .overlapping(let name): "step \(name) is under way in this run already: names are for one step each"
+        case .overlapping(let name): "step \(name) is already under way in this run: each step needs its own name"
         case .leaseLost(let name): "the lease is lost: step \(name) is not recorded, and this run is to stop"
         case .notUndoable(let name):
             "step \(name) cannot be undone later, so it is not done: its handler takes chunks, and undos run in handlers of one job"

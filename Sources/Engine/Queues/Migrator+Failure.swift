@@ -7,7 +7,7 @@ extension Migrator {
         case olderSchema(found: Int, oldest: Int)
         /// From before rooms had lines of their own, and this program does not take such a schema over.
         case schemaBeforeLines(found: Int)
-        /// The schema has rooms that this program has not.
+        /// The schema has rooms that this program does not have.
         case unknownRooms([String])
         case noSuchRoom(String, known: [String])
         case notInstalled(String)
@@ -54,7 +54,7 @@ extension Migrator {
                 """
             case .unknownRooms(let names):
                 """
-                The database has \(names.count == 1 ? "the room" : "the rooms") \(names.joined(separator: ", ")), which this program has not: \
+                The database has \(names.count == 1 ? "the room" : "the rooms") \(names.joined(separator: ", ")), which this program does not have: \
                 it would take \(names.count == 1 ? "its" : "their") functions away. Migrate with a program that has \
                 \(names.count == 1 ? "it" : "them").
                 """
@@ -67,11 +67,11 @@ extension Migrator {
             case .roomHasRows(let name, let table):
                 "The room \(name) has rows, in \(table) for one."
             case .roomIsUsed(let name, let detail):
-                "Something that is not Millrace's stands on the room \(name): \(detail.split(separator: "\n").joined(separator: "; ")). Drop it first."
+                "Something that is not Millrace's depends on the room \(name): \(detail.split(separator: "\n").joined(separator: "; ")). Drop it first."
             case .nameIsTaken(let name, let room, let other):
                 "The room \(room) makes \(name), which is \(other)'s: give it another name."
             case .needIsMissing(let need, let room):
-                "The room \(room) needs the room \(need), which this program has not, or which stands behind it."
+                "The room \(room) needs the room \(need), which this program does not have, or which comes after it."
             case .oldServer(let version):
                 "Postgres 14 or later is needed; this server is \(version / 10000)."
             case .foreignSchema(let owner, let role):
@@ -81,7 +81,7 @@ extension Migrator {
                 """
             case .foreignObjects(let objects, let owner):
                 """
-                The schema millrace holds what no migration made: \(SchemaObject.list(objects)). Look at each. Drop it or move it to another \
+                The schema millrace holds objects that no migration made: \(SchemaObject.list(objects)). Look at each. Drop it or move it to another \
                 schema (alter … set schema …); what is Millrace's own and has another owner goes back with alter … owner to \(owner). \
                 Then migrate again.
                 """

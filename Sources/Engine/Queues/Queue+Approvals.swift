@@ -68,7 +68,7 @@ extension Queue {
         return try one(rows)
     }
 
-    /// What the page behind a link shows, JSON text; nil: nobody was given this link.
+    /// What the page behind a link shows, JSON text; nil: this link belongs to nobody who was asked.
     package static func approvalPage(
         _ id: String, ref: String, on connection: Connection
     ) async throws(PostgresError) -> [UInt8]? {

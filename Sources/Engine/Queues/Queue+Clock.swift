@@ -1,5 +1,5 @@
 package import FoundationEssentials
-package import Jobs
+package import MillraceJobs
 package import Postgres
 
 /// A schedule that needs a worker: one of its times has come, or the next one is not known.

@@ -1,4 +1,4 @@
-package import Jobs
+package import MillraceJobs
 package import Postgres
 
 /// What operators can do to existing jobs.

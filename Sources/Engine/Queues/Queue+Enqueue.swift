@@ -1,5 +1,6 @@
-package import Jobs
+package import MillraceJobs
 package import Postgres
+package import Traces
 
 extension Queue {
     /// Enqueues one job on the caller's connection, inside its transaction if there is one. Returns its number, or the holder's.
@@ -24,20 +25,32 @@ extension Queue {
     package static func enqueueBulk(
         kind: String, args: [[UInt8]], queue: String? = nil, priority: Int? = nil, delay: Duration? = nil,
         tenant: String? = nil, maxAttempts: Int? = nil, limitKey: String? = nil, version: Int = 0,
-        on connection: Connection, deadline: Duration? = nil
+        trace: TraceContext? = nil, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> ClosedRange<Int64>? {
-        try await connection.query(
-            """
+        let sql: SQL =
+            trace == nil
+            ? """
             select first, last
               from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8, $9)
-            """,
-            [
-                .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
-                .int4(priority.map { Int32(clamping: $0) }), .float8(delay.map { $0 / .seconds(1) }), .text(tenant),
-                .int4(maxAttempts.map { Int32(clamping: $0) }), .text(limitKey),
-                .int4(version > 0 ? Int32(clamping: version) : nil),
-            ], deadline: deadline
-        ) { row throws(PostgresError) in try row.int(0)...(try row.int(1)) }.first
+            """
+            : """
+            with named as materialized (
+                select set_config('millrace.traceparent', $10, true) as said, set_config('millrace.tracestate', $11, true)
+            )
+            select e.first, e.last from named cross join lateral
+                millrace.enqueue_bulk(case when named.said is not null then $1::text end, $2, $3, $4,
+                    millrace.now() + make_interval(secs => $5), $6, $7, $8, $9) e
+            """
+        var parameters: [Parameter] = [
+            .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
+            .int4(priority.map { Int32(clamping: $0) }), .float8(delay.map { $0 / .seconds(1) }), .text(tenant),
+            .int4(maxAttempts.map { Int32(clamping: $0) }), .text(limitKey),
+            .int4(version > 0 ? Int32(clamping: version) : nil),
+        ]
+        if let trace { parameters += trace.parameters }
+        return try await connection.query(sql, parameters, deadline: deadline) { row throws(PostgresError) in
+            try row.int(0)...(try row.int(1))
+        }.first
     }
 
     /// Streams jobs through COPY, each as a JSON object with the names of `millrace.enqueue`. All or none; an error of the database names
@@ -102,4 +115,9 @@ extension NewJob {
         let isEmpty = !given[..<end].contains(UInt8(ascii: ":"))
         return given[..<end] + Array(((isEmpty ? "" : ", ") + named.joined(separator: ", ")).utf8) + given[end...]
     }
+}
+
+extension TraceContext {
+    /// For a statement that names it for its transaction.
+    var parameters: [Parameter] { [.text(traceparent), .text(state ?? "")] }
 }

@@ -51,6 +51,15 @@ extension Queue {
         ) { row throws(PostgresError) in ForkedStep(name: try row.string(0), taken: try row.bool(1)) }
     }
 
+    /// Gives a dead or cancelled job other arguments, and runs it again; an error when it is neither.
+    /// - Parameter args: JSON text; "[redacted]" where what is hidden stays.
+    package static func retry(
+        _ id: Int64, with args: [UInt8], fresh: Bool, on connection: Connection
+    ) async throws(PostgresError) {
+        _ = try await connection.execute(
+            "select millrace.retry_with($1, $2, $3)", [.int8(id), .json(args), .bool(fresh)])
+    }
+
     package static func forks(of id: Int64, on connection: Connection) async throws(PostgresError) -> Forks {
         let rows = try await connection.query(
             """

@@ -1,5 +1,5 @@
 package import FoundationEssentials
-package import Jobs
+package import MillraceJobs
 package import Postgres
 
 /// What a caller may know of one job.

@@ -1,5 +1,5 @@
 package import FoundationEssentials
-package import Jobs
+package import MillraceJobs
 package import Postgres
 
 /// The answer about gates.

@@ -8,7 +8,7 @@ package struct OperationRow: Sendable, Equatable {
     /// JSON texts.
     package var filter: [UInt8]
     package var args: [UInt8]
-    /// Jobs a second; nil: as fast as it goes.
+    /// Jobs a second; nil: as fast as possible.
     package var pace: Int?
     package var state: String
     package var isUndoing: Bool

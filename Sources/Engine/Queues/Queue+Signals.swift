@@ -1,4 +1,4 @@
-package import Jobs
+package import MillraceJobs
 package import Postgres
 
 extension Queue {

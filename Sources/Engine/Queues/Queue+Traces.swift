@@ -129,7 +129,7 @@ extension Queue {
         do {
             json = Array(try JSONEncoder().encode(runs))
         } catch {
-            throw .misconfigured(reason: "a report is no JSON")
+            throw .misconfigured(reason: "a report is not JSON")
         }
         let rows = try await connection.query("select millrace.report($1)", [.json(json)]) {
             row throws(PostgresError) in Set(try row.ints(0))

@@ -13,7 +13,7 @@ package struct BuildRow: Sendable, Equatable {
     /// Its jobs under way that are ready, and those that wait for a time, a limit, a signal or other jobs.
     package var ready: Int
     package var waiting: Int
-    /// It has such jobs, and no living worker takes them.
+    /// It has such jobs, and no running worker takes them.
     package var isStranded: Bool
     package var seenAt: Date
     package var promotedAt: Date?

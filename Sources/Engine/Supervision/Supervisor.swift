@@ -3,6 +3,7 @@ package import Postgres
 import Synchronization
 package import Telemetry
 import Threads
+package import Traces
 
 /// Every call from a room to a provider goes through the supervisor. It decides in memory, call by call; it agrees with the rest of the
 /// fleet once a second, and goes on alone without a database.
@@ -32,6 +33,8 @@ package actor Supervisor {
         /// The process's LISTEN connection; nil: the supervisor opens its own once a provider is called.
         package var hearing: NotificationHub?
         package var name = "?"
+        /// Records a span for each call that belongs to a trace; nil: no traces are recorded.
+        package var tracer: Tracer?
         /// This machine's steady clock.
         package var now: @Sendable () -> Moment = { .now }
 
@@ -74,11 +77,13 @@ package actor Supervisor {
     /// Calls `body` if the provider may be called now. `deadline` bounds both the wait for its turn and the call, which is cancelled at the
     /// deadline.
     ///
-    /// - Parameter isVital: A person's safety may depend on it: it is called now, and its outcome counts like any other.
+    /// - Parameters:
+    ///   - isVital: A person's safety may depend on it: it is called now, and its outcome counts like any other.
+    ///   - places: The places in traces that it is made for, where it is made for several; nil: the present one.
     /// - Throws: a ``CallRefusal`` when the call was not made; otherwise what `body` throws, which counts if it is a ``Fault``.
     package nonisolated func call<Value: Sendable>(
         _ provider: String, class name: String = "default", deadline: Duration? = nil, isRetry: Bool = false,
-        isVital: Bool = false, _ body: @Sendable (Call) async throws -> Value
+        isVital: Bool = false, places: [TraceContext]? = nil, _ body: @Sendable (Call) async throws -> Value
     ) async throws -> Value {
         let gate = gate(of: provider)
         let limit = deadline ?? gate.limits.timeout
@@ -92,12 +97,10 @@ package actor Supervisor {
         let began = now
         let call = Call(gate: gate, deadline: until, wake: wake, supervisor: self)
         do {
-            let value =
-                if let until {
-                    try await within(until, call, body)
-                } else {
-                    try await body(call)
-                }
+            let value = try await traced(provider, name, isRetry: isRetry, places) { () async throws -> Value in
+                guard let until else { return try await body(call) }
+                return try await within(until, call, body)
+            }
             finish(gate, name, permit, nil, began)
             return value
         } catch let fault as Fault {

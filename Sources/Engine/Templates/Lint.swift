@@ -38,7 +38,7 @@ package enum Lint {
             for name in variables.all.keys.sorted() where !used.contains(name) {
                 findings.append(
                     LintFinding(
-                        part: "variables", line: 1, sentence: "the variable \(name) is declared and nowhere used",
+                        part: "variables", line: 1, sentence: "the variable \(name) is declared but never used",
                         hint: "take it out, or use it"))
             }
         }
@@ -82,7 +82,8 @@ package enum Lint {
             )
         case .address:
             ("an address that begins with javascript:, vbscript: or data: runs code", "link to a page with https:")
-        case .imageWithoutText: ("an image has no alt text", "say in alt what it shows; alt=\"\" where it only adorns")
+        case .imageWithoutText:
+            ("an image has no alt text", "describe in alt what it shows; alt=\"\" where it is only decoration")
         }
     }
 

@@ -98,7 +98,7 @@ package struct MailTemplate: Sendable {
         else {
             throw TemplateError(
                 .data, "the subject would hold a line break or another control character",
-                hint: "values that stand in a subject are of one line"
+                hint: "values in a subject must be a single line"
             ).inPart("subject")
         }
         guard subject.contains(where: { !$0.isWhitespace }) else {

@@ -6,23 +6,58 @@ extension Program {
 
     func mailProblems(_ variables: Variables?) -> [TemplateError] {
         var problems = calls.map {
-            problem("a mail template calls no other", at: $0.place, hint: "put the text of \($0.name) here")
+            problem("a mail template cannot include another one", at: $0.place, hint: "put the text of \($0.name) here")
         }
-        for path in paths {
-            if path.parts.contains("") {
-                problems.append(problem("the name \(path.text) is malformed", at: path.place))
-                continue
+        var open: [(path: Int, end: Int)] = []
+        var seen: Set<String> = []
+        for (index, step) in steps.enumerated() {
+            open.removeAll { $0.end <= index }
+            let (path, isShown): (Int, Bool)
+            switch step {
+            case .value(let used, _): (path, isShown) = (used, true)
+            case .section(let used, _, _, _): (path, isShown) = (used, false)
+            case .inverted(let used, _): (path, isShown) = (used, false)
+            case .text, .lineStart, .partial, .parent, .block: continue
             }
-            guard let variables, let first = path.parts.first else { continue }
-            guard path.parts.count == 1, variables[first] != nil else {
-                problems.append(
-                    problem(
-                        "the variable \(path.text) is not declared", at: path.place,
-                        hint: "declare it in the variables, or mend its name", variable: path.text))
-                continue
-            }
+            let sections = open.map(\.path)
+            if case .section(_, let end, _, _) = step { open.append((path, end)) }
+            let place = places[index]
+            guard seen.insert("\(path) \(isShown) \(list(sections, variables) ?? -1)").inserted else { continue }
+            if let found = problem(paths[path], isShown, sections, variables, at: place) { problems.append(found) }
         }
         return problems
+    }
+
+    /// The innermost list that is open.
+    private func list(_ sections: [Int], _ variables: Variables?) -> Int? {
+        sections.last { variables?[paths[$0].text]?.kind == .list }
+    }
+
+    /// A variable by its name where some sections are open: a field of their lists, else one of the template's.
+    private func variable(_ name: String, _ sections: [Int], _ variables: Variables?) -> Variables.Variable? {
+        if let list = list(sections, variables), let field = variables?[paths[list].text]?.fields[name] { return field }
+        return variables?[name]
+    }
+
+    private func problem(
+        _ path: Path, _ isShown: Bool, _ sections: [Int], _ variables: Variables?, at place: Int
+    ) -> TemplateError? {
+        if path.parts.contains("") { return problem("the name \(path.text) is malformed", at: place) }
+        guard let variables else { return nil }
+        guard let first = path.parts.first else {
+            guard isShown, let last = sections.last, variables[paths[last].text]?.kind == .list else { return nil }
+            return problem(
+                "a dot stands for an entry of the list \(paths[last].text)", at: place, hint: "name one of its fields")
+        }
+        guard path.parts.count == 1, let found = variable(first, sections, variables) else {
+            return problem(
+                "the variable \(path.text) is not declared", at: place,
+                hint: "declare it in the variables, or correct its name", variable: path.text)
+        }
+        guard isShown, found.kind == .list else { return nil }
+        return problem(
+            "the variable \(path.text) is a list", at: place, hint: "write {{#\(path.text)}}, and its fields within",
+            variable: path.text)
     }
 
     mutating func unescape() {
@@ -61,7 +96,7 @@ extension Program {
             switch step {
             case .text(let start, let end, _): markup.take(source[start..<end], at: start)
             case .value(let path, let escape):
-                let within = open.last { $0.isFor }?.path
+                let within = open.filter(\.isFor).map(\.path)
                 do throws(TemplateError) {
                     let found = try self.escape(
                         path, raw: escape == .none, &markup, variables, within: within, at: places[index])
@@ -98,11 +133,12 @@ extension Program {
     }
 
     private func escape(
-        _ path: Int, raw: Bool, _ markup: inout Markup, _ variables: Variables?, within section: Int?, at place: Int
+        _ path: Int, raw: Bool, _ markup: inout Markup, _ variables: Variables?, within sections: [Int], at place: Int
     ) throws(TemplateError) -> Escape {
         let path = paths[path]
-        let name = path.parts.isEmpty ? section.map { paths[$0].text } : path.text
-        let isHTML = name.flatMap { variables?[$0]?.kind } == .html
+        let name = path.parts.isEmpty ? sections.last.map { paths[$0].text } : path.text
+        let outer = path.parts.isEmpty ? sections.dropLast() : sections
+        let isHTML = name.flatMap { variable($0, Array(outer), variables)?.kind } == .html
         let (found, why) = markup.escape(at: place)
         guard let found else {
             throw problem(

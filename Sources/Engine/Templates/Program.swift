@@ -99,7 +99,7 @@ struct Program: Sendable {
             }
             guard open.count <= limits.depth else {
                 throw TemplateError(
-                    .limit, "sections stand more than \(limits.depth) deep in each other",
+                    .limit, "sections are nested more than \(limits.depth) deep",
                     line: SourcePosition(source, tag.range.lowerBound).line)
             }
         }

@@ -45,7 +45,7 @@ struct Renderer {
         try check()
         guard depth <= limits.depth else {
             throw TemplateError(
-                .limit, "sections and partials stand more than \(limits.depth) deep in each other",
+                .limit, "sections and partials are nested more than \(limits.depth) deep",
                 hint: "does a partial call itself without end?")
         }
         var at = range.lowerBound
@@ -131,7 +131,7 @@ extension Renderer {
     private func refuseLambda(_ path: Program.Path) throws(TemplateError) {
         guard mode == .plain else {
             throw TemplateError(
-                .data, "the variable \(path.text) is a lambda, which a mail does not take", variable: path.text)
+                .data, "the variable \(path.text) is a lambda, which is not allowed in a mail", variable: path.text)
         }
     }
 

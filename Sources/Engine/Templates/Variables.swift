@@ -4,6 +4,8 @@ package struct Variables: Sendable, Equatable {
         case text, url, number
         /// Markup that the sender of the mail vouches for.
         case html
+        /// Objects, each with the same fields.
+        case list
     }
 
     package struct Variable: Sendable, Equatable {
@@ -11,6 +13,8 @@ package struct Variables: Sendable, Equatable {
         package var required = false
         /// The most characters.
         package var max: Int?
+        /// Of the entries of a list.
+        package var fields: [String: Variable] = [:]
 
         package init(kind: Kind = .text, required: Bool = false, max: Int? = nil) {
             self.kind = kind

@@ -1,8 +1,9 @@
 package import Encryption
 import Glibc
-package import Jobs
+package import MillraceJobs
 package import Postgres
 package import Threads
+package import Traces
 
 extension JobWorker {
     package struct Options: Sendable {
@@ -37,6 +38,8 @@ extension JobWorker {
         package var service: ServiceSocket?
         /// Who counts its runs.
         package var observer: Observer?
+        /// Records a span for each run; nil: no traces are recorded.
+        package var tracer: Tracer?
         /// What the process does beside these jobs, each with how: `["mail": "resend", "notices": "on"]`. `status` names what nobody does.
         package var rooms: [String: String] = [:]
         /// Which build of the program this is; nil: the hash of the executable says it. `status` compares the newest with earlier ones.

@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 import Postgres
 package import Telemetry
 import Threads

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 
 /// The kinds and queues that a worker knows, as the database last told them.

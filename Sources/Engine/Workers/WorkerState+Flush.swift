@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// How ends reach the database: what goes into a flush, and what its answer means.
 extension WorkerState {

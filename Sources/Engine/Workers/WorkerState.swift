@@ -1,5 +1,5 @@
-import Jobs
-package import Queues
+import MillraceJobs
+package import MillraceQueues
 
 /// Everything a worker process holds: what waits to start, what runs, what has ended and is not recorded yet, and what is left
 /// of each lease. Pure; `WorkerStateGuard` puts a lock around it.

@@ -62,7 +62,7 @@ package actor ConsoleRoles {
     package struct Missing: Error, Sendable, CustomStringConvertible {
         let role: String
         package var description: String {
-            "the database has no role \(role), or this console's login is no member of it"
+            "the database has no role \(role), or this console's login is not a member of it"
         }
         var hint: String {
             "once, as a role that may create roles: millrace migrate --print-roles | psql; then: millrace migrate. The console's own login needs: grant \"\(role)\" to <login>"

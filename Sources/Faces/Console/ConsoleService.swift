@@ -1,3 +1,4 @@
+import Compression
 import FoundationEssentials
 package import Listeners
 package import Postgres
@@ -37,9 +38,10 @@ package struct ConsoleService: Sendable {
     /// What the fleet's verdict is; `status` judges it.
     package struct Verdict: Sendable {
         package var word: String
-        package var findings: [String]
+        /// What cannot wait stands first.
+        package var findings: [VerdictFinding]
 
-        package init(word: String, findings: [String]) {
+        package init(word: String, findings: [VerdictFinding]) {
             self.word = word
             self.findings = findings
         }
@@ -55,6 +57,7 @@ package struct ConsoleService: Sendable {
     let ended: EndedSessions
     let live: LiveLook
     let liveSeats: Seats
+    let navigation = NavigationFacts()
 
     package init(
         _ options: Options, pool: Pool, log: Log, verdict: @escaping @Sendable (Connection) async throws -> Verdict
@@ -99,14 +102,17 @@ package struct ConsoleService: Sendable {
                 await paced(try await signIn(request))
             },
             Route(.post, "\(base)/signout", access: .verified, limit: 8192) { request in try await signOut(request) },
+            Route(.post, "\(base)/look", access: .verified, limit: 8192) { request in await choose(request) },
             Route(.get, "\(base)/live", access: .verified) { request in await paced(await liveStream(request)) },
-            Route(.post, "\(base)/act/{action}", access: .verified, limit: 65_536) { request in
+            Route(.post, "\(base)/act/{action}", access: .verified, limit: ConsoleAction.largestForm) { request in
                 try await act(request)
             },
         ]
         for page in ConsolePages.all + options.added.map(\.route) {
             routes.append(
-                Route(.get, base + page.path, access: .verified) { request in await paced(await show(page, request)) })
+                Route(.get, base + page.path, access: .verified) { request in
+                    packed(await paced(await show(page, request)), for: request)
+                })
         }
         for file in ConsolePages.files {
             routes.append(
@@ -123,7 +129,11 @@ package struct ConsoleService: Sendable {
                         for: visitor)
                 }
             })
-        return routes
+        return routes.map { route in
+            Route(route.method, route.pattern, access: route.access, limit: route.limit) { request in
+                try await ReaderChoices.$current.withValue(ReaderChoices(request)) { try await route.handle(request) }
+            }
+        }
     }
 
     /// Who is refused at once asks again at once, thousands of times a second, on the cores that others need.
@@ -133,11 +143,35 @@ package struct ConsoleService: Sendable {
     }
 
     private func asset(_ name: String, _ bytes: [UInt8], _ type: String) -> Route {
-        Route(.get, "\(ConsoleLayout.base)/\(name)", access: .everyone) { _ in
-            Response(
-                headers: [Header("Content-Type", type), Header("Cache-Control", "public, max-age=3600")],
-                body: .bytes(bytes))
+        let packed = Gzip.compressed(bytes)
+        return Route(.get, "\(ConsoleLayout.base)/\(name)", access: .everyone) { request in
+            let headers = [
+                Header("Content-Type", type), Header("Cache-Control", "public, max-age=3600"),
+                Header("Vary", "Accept-Encoding"),
+            ]
+            guard let packed, Self.takesGzip(request) else { return Response(headers: headers, body: .bytes(bytes)) }
+            return Response(headers: headers + [Header("Content-Encoding", "gzip")], body: .bytes(packed))
         }
+    }
+
+    private static func takesGzip(_ request: Request) -> Bool {
+        (request.headers["Accept-Encoding"] ?? "").split(separator: ",").contains { offer in
+            let parts = offer.split(separator: ";").map { $0.filter { !$0.isWhitespace }.lowercased() }
+            return parts.first == "gzip" && !parts.dropFirst().contains { $0 == "q=0" || $0.hasPrefix("q=0.0") }
+        }
+    }
+
+    /// Pages are compressed where the client takes that. A page has the form's token and what the visitor has asked for: from another site's request
+    /// the length of the two together would tell something of the token, so such a one is answered as it is.
+    private func packed(_ response: Response, for request: Request) -> Response {
+        guard case .bytes(let bytes) = response.body, bytes.count > 1400, Self.takesGzip(request),
+            ["same-origin", "none", nil].contains(request.headers["Sec-Fetch-Site"]),
+            let small = Gzip.compressed(bytes)
+        else { return response }
+        var packed = response
+        packed.body = .bytes(small)
+        packed.headers += [Header("Content-Encoding", "gzip"), Header("Vary", "Accept-Encoding")]
+        return packed
     }
 
     static func redirect(to path: String, cookie: String? = nil) -> Response {
@@ -188,7 +222,8 @@ package struct ConsoleService: Sendable {
                 if let said = request.query("said").flatMap({ ActionWords.said[$0] }) {
                     content.parts.insert(.paragraph(said, tone: "good"), at: 0)
                 }
-                return layout.response(content, for: visitor, token: token, at: context.back)
+                let facts = await navigation.facts(context)
+                return layout.response(content, for: visitor, token: token, at: context.back, facts)
             } catch {
                 return errorPage(refusal(of: error), for: visitor)
             }
@@ -230,7 +265,8 @@ package struct ConsoleService: Sendable {
 
     private static let titles = [
         400: "Something in the request is wrong", 401: "Please sign in", 403: "This is not allowed",
-        404: "There is nothing here", 409: "It is otherwise by now", 429: "Too much at once",
+        404: "There is nothing here", 409: "This has changed in the meantime", 413: "This is too large",
+        429: "Too much at once",
         503: "The database cannot be used now",
     ]
 
@@ -257,6 +293,7 @@ package struct ConsoleService: Sendable {
                     hint: "ask somebody with a higher role, or an admin for that role")
             case "22P02", "22003", "22007", "22008":
                 return ErrorAnswer(.invalid, "a value in the address or in the form cannot be read")
+            case "53400": return ErrorAnswer(.tooLarge, server.message, hint: server.hint)
             case "23505", "55000": return ErrorAnswer(.conflict, server.message, hint: server.hint)
             case let state where state.hasPrefix("22"): return ErrorAnswer(.invalid, server.message, hint: server.hint)
             case "3F000", "42883", "42P01":

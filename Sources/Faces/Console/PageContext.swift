@@ -34,7 +34,7 @@ struct PageContext: Sendable {
     /// The number in the path.
     func id(_ name: String = "id") throws -> Int64 {
         guard let number = Int64(request.parameter(name)) else {
-            throw ErrorAnswer(.notFound, "that is no number: \(request.parameter(name).prefix(40))")
+            throw ErrorAnswer(.notFound, "that is not a number: \(request.parameter(name).prefix(40))")
         }
         return number
     }
@@ -45,7 +45,7 @@ struct PageContext: Sendable {
         let lengths = text.split(separator: "-", omittingEmptySubsequences: false).map(\.utf8.count)
         guard lengths == [8, 4, 4, 4, 12],
             text.utf8.allSatisfy({ $0 == 0x2D || Character(Unicode.Scalar($0)).isHexDigit })
-        else { throw ErrorAnswer(.notFound, "that is no id: \(text.prefix(40))") }
+        else { throw ErrorAnswer(.notFound, "that is not an id: \(text.prefix(40))") }
         return text
     }
 
@@ -53,8 +53,29 @@ struct PageContext: Sendable {
         try await reader.json(sql, parameters)
     }
 
+    /// A part of a page. Where the database takes too long for it, or refuses it for now, a sentence stands in its place, and the rest is shown.
+    func part(_ what: String, _ make: () async throws -> [ConsolePart]) async throws -> [ConsolePart] {
+        do {
+            return try await make()
+        } catch let error as PostgresError where error.isOfOneStatement {
+            return [.paragraph("\(what) cannot be shown now: \(error.description)", tone: "warn")]
+        }
+    }
+
     /// Shown to those whose role may do it; the database decides all the same.
     func mayAct(_ role: ConsoleRole = .operator) -> Bool { visitor.role >= role }
+}
+
+extension PostgresError {
+    /// A statement took too long or found no room, and another may not: the database is there, and the visitor may ask.
+    var isOfOneStatement: Bool {
+        switch self {
+        case .timedOut: true
+        case .server(let error):
+            error.sqlState == "57014" || error.sqlState.hasPrefix("53") && error.sqlState != "53300"
+        default: false
+        }
+    }
 }
 
 /// A page by its path below /console.

@@ -22,7 +22,7 @@ extension Setting {
         fallback: "127.0.0.1:8480", valueName: "ADDRESS:PORT", help: "The address of a console without a worker.")
     package static let consoleProxies = Setting(
         "console-proxies", addressRanges, valueName: "ADDRESS,…",
-        help: "Proxies whose X-Forwarded-For says where a visitor signs in from, beside those on this machine.")
+        help: "Proxies whose X-Forwarded-For says where a visitor signs in from, besides those on this machine.")
     package static let consoleUsers = Setting(
         "console-users",
         .custom(expects: "lines such as ada:operator:scrypt$…") { text in
@@ -43,7 +43,7 @@ extension Setting {
             text.split(separator: " ").allSatisfy { origin in
                 origin.hasPrefix("https://") || origin.hasPrefix("http://")
             } && text.utf8.allSatisfy { (0x20...0x7E).contains($0) && $0 != 0x3B && $0 != 0x2C }
-                ? nil : "takes origins that begin with https:// or http://, with spaces between them"
+                ? nil : "takes origins that begin with https:// or http://, separated by spaces"
         }, valueName: "ORIGINS", help: "Pages that may show the console in a frame; none if not given.")
     package static let consoleKey = Setting(
         "console-key",
@@ -73,13 +73,14 @@ extension Setting {
     package static let jwtIssuer = Setting(
         "console-jwt-issuer", .text, valueName: "ISSUER", help: "Who must have issued the proxy's web tokens.")
     package static let jwtAudience = Setting(
-        "console-jwt-audience", .text, valueName: "AUDIENCE", help: "For whom the proxy's web tokens must be.")
+        "console-jwt-audience", .text, valueName: "AUDIENCE",
+        help: "The audience that the proxy's web tokens must have.")
     package static let jwtHeader = Setting(
         "console-jwt-header", .text, fallback: "Authorization", valueName: "HEADER",
         help: "The header in which the proxy sends a web token.")
     package static let jwtClaim = Setting(
         "console-jwt-claim", .text, fallback: "millrace_role", valueName: "CLAIM",
-        help: "The claim with a role or with groups; dots lead inside.")
+        help: "The claim with a role or with groups; dots lead into nested values.")
     package static let jwtGroups = Setting(
         "console-jwt-groups",
         .custom(expects: "pairs such as sre=operator,leads=admin") { text in

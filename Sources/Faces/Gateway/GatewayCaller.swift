@@ -1,4 +1,5 @@
 package import FoundationEssentials
+package import Traces
 
 /// Who calls: what a checked token says.
 package struct GatewayCaller: Sendable, Equatable {
@@ -12,6 +13,8 @@ package struct GatewayCaller: Sendable, Equatable {
     package var device: String?
     /// How far the clock of the caller's device is behind, in seconds; nil: it did not say.
     package var clockLag: String?
+    /// The place in a trace that the call belongs to, as the caller sends it; nil: none. What it enqueues and publishes belongs there, too.
+    package var trace: TraceContext?
 
     package init(subject: String, claims: [UInt8], expires: Date, device: String? = nil) {
         self.subject = subject

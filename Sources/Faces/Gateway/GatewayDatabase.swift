@@ -1,4 +1,5 @@
 package import Postgres
+import Traces
 
 /// Calls the database as the caller. Each call is one transaction in the clients' role with the caller's claims, so the rights of the
 /// doors decide.
@@ -67,9 +68,13 @@ package struct GatewayDatabase: Sendable {
         Statement(
             """
             select set_config('role', $1, true), set_config('request.jwt.claims', $2, true), set_config('jit', 'off', true),
-                   set_config('millrace.client_lag', $3, true)
+                   set_config('millrace.client_lag', $3, true), set_config('millrace.traceparent', $4, true),
+                   set_config('millrace.tracestate', $5, true)
             """,
-            [.text(role), .text(String(decoding: caller.claims, as: UTF8.self)), .text(caller.clockLag ?? "")])
+            [
+                .text(role), .text(String(decoding: caller.claims, as: UTF8.self)), .text(caller.clockLag ?? ""),
+                .text(caller.trace?.traceparent ?? ""), .text(caller.trace?.state ?? ""),
+            ])
     }
 
     package static let patience = Duration.seconds(10)

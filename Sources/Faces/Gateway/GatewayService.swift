@@ -6,6 +6,7 @@ package import Listeners
 package import Postgres
 package import Telemetry
 import Threads
+import Traces
 
 /// The door for apps: it checks who calls, and carries calls to the database, whose own rights decide.
 package struct GatewayService: Sendable {
@@ -146,13 +147,16 @@ package struct GatewayService: Sendable {
         case .authenticated(let handle):
             var known = try await caller(of: request, ofAddress)
             known.clockLag = ClientTime.lag(of: request.headers, at: Date())
+            known.trace = request.headers["traceparent"].flatMap {
+                TraceContext(traceparent: $0, tracestate: request.headers["tracestate"])
+            }
             let caller = known
             let seat = try seat(of: caller)
             defer { seat.leave() }
             request.note("subject", Self.digest(caller.subject))
             if caller.device != nil, route.access != .tokenOrDevice {
                 throw GatewayProblem(
-                    .permission, "the token of a device is good for /v1/sync only", field: "Authorization",
+                    .permission, "the token of a device is valid for /v1/sync only", field: "Authorization",
                     hint: "send the web token of the person who is signed in")
             }
             let functions = route.isOfFunctions ? [request.parameter("function"): 1] : [:]

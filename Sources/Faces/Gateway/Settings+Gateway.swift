@@ -21,12 +21,12 @@ extension Setting {
             ListText.items(text).allSatisfy { origin in
                 (origin.hasPrefix("https://") || origin.hasPrefix("http://")) && origin.utf8.count <= 255
                     && origin.utf8.allSatisfy { (0x21...0x7E).contains($0) } && origin.filter { $0 == "/" }.count == 2
-            } ? nil : "takes origins with commas between them, such as https://app.example.com, without a path"
+            } ? nil : "takes origins separated by commas, such as https://app.example.com, without a path"
         }, valueName: "ORIGIN,…", help: "Web pages of these origins may call the gateway; none if not given.")
     package static let gatewayProxies = Setting(
         "gateway-proxies",
         addressRanges, valueName: "ADDRESS,…",
-        help: "Proxies whose X-Forwarded-For is believed, beside those on this machine.")
+        help: "Proxies whose X-Forwarded-For is believed, besides those on this machine.")
     package static let gatewayRates = Setting(
         "gateway-rates",
         .custom(expects: "rates such as subject=20:100,address=200:1000") { text in
@@ -39,10 +39,10 @@ extension Setting {
     )
     package static let gatewayPool = Setting(
         "gateway-pool", .integer(1...500), fallback: "16", valueName: "N",
-        help: "The most connections that the gateway opens for calls.")
+        help: "The maximum number of connections that the gateway opens for calls.")
     package static let gatewayStreams = Setting(
         "gateway-streams", .integer(1...100_000), fallback: "12000", valueName: "N",
-        help: "The most streams and other connections of apps at the same time.")
+        help: "The maximum number of streams and other connections of apps at the same time.")
 }
 
 extension Settings {

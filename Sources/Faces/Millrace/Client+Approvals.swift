@@ -1,6 +1,6 @@
 public import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// The questions that jobs ask and nobody has answered, oldest first. For workers, operators and a tenant's own back end.

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// Every job of this job's flow, including itself: all that it waits for, directly or not, and all that wait for it.

@@ -1,6 +1,6 @@
-public import Jobs
+public import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// Makes a job that begins with the steps that another has on record, and goes on behind them: of the same kind, tenant, owner and tags, with the

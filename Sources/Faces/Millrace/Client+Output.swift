@@ -1,7 +1,7 @@
 public import FoundationEssentials
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// What a job's runs publish, from the beginning or from a number on: what is there, and then what comes. The sequence ends when the job has
@@ -29,7 +29,7 @@ extension Client {
         do {
             return try JSONDecoder().decode(type, from: Data(json))
         } catch {
-            throw QueueError(.invalid, "The state of job \(id) is no \(type).")
+            throw QueueError(.invalid, "The state of job \(id) is not a \(type).")
         }
     }
 }
@@ -86,7 +86,7 @@ public struct JobStream<Value: Decodable & Sendable>: AsyncSequence, Sendable {
                 let value = try JSONDecoder().decode(Value.self, from: Data(row.value))
                 return Published(number: row.number, value: value, key: row.key, attempt: row.attempt, at: row.at)
             } catch {
-                throw QueueError(.invalid, "Value \(row.number) that job \(id) has published is no \(Value.self).")
+                throw QueueError(.invalid, "Value \(row.number) that job \(id) has published is not a \(Value.self).")
             }
         }
 

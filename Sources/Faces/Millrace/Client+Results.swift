@@ -1,7 +1,7 @@
 public import FoundationEssentials
-public import Jobs
+public import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// A job's result; nil when it has none, or none yet.
@@ -14,7 +14,7 @@ extension Client {
         do {
             return try JSONDecoder().decode(type, from: Data(json))
         } catch {
-            throw QueueError(.invalid, "The result of job \(id) is no \(type).")
+            throw QueueError(.invalid, "The result of job \(id) is not a \(type).")
         }
     }
 

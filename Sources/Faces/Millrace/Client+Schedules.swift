@@ -1,9 +1,9 @@
 import Calendars
 import Encryption
 public import FoundationEssentials
-public import Jobs
+public import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// Makes a schedule, or changes the one with this name; all workers follow at once.

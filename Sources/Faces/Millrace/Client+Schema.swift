@@ -1,5 +1,5 @@
+package import MillraceQueues
 import Postgres
-package import Queues
 
 extension Client {
     /// Makes the queue's schema, or brings it up to this version, as the role that owns it. It may be called again, by many programs at once,

@@ -1,6 +1,6 @@
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// Tells a job that waits for this name and key in ``Context/event(_:key:as:timeout:step:)``. If none waits yet, the signal is kept for 30

@@ -1,7 +1,7 @@
 public import FoundationEssentials
-public import Jobs
+public import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Client {
     /// Starts a workflow, or finds the one that has this id: two callers that start it at once start one job, with the arguments of the first.

@@ -1,7 +1,8 @@
 import Encryption
 public import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
+import Traces
 
 /// Enqueues jobs and asks after them, from any number of tasks at once.
 ///
@@ -45,17 +46,23 @@ public final class Client: Sendable {
         maxAttempts: Int? = nil,
         tags: [String] = [], after: After? = nil, metadata: (any Encodable & Sendable)? = nil
     ) async throws(QueueError) -> Int64 {
-        let new = try NewJob(
-            job, in: delay, at: time, unique: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
+        let options = EnqueueOptions(
+            delay: delay, runAt: time, uniqueKey: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
             priority: priority, tenant: tenant, limitKey: limitKey, maxAttempts: maxAttempts, tags: tags, after: after,
             metadata: metadata)
-        return try await enqueue(new)
+        return try await enqueue(job, options: options)
+    }
+
+    /// Enqueues one job with options that stand in a value, and returns its number; where a unique key is held, the holder's.
+    @discardableResult
+    public func enqueue<Work: Job>(_ job: Work, options: EnqueueOptions) async throws(QueueError) -> Int64 {
+        try await enqueue(try NewJob(job, options))
     }
 
     /// Enqueues a job of any kind, by name.
     @discardableResult
     public func enqueue(_ job: NewJob) async throws(QueueError) -> Int64 {
-        var job = job
+        var job = job.traced
         if job.encrypted { job.args = try seal(job.args, kind: job.kind) }
         let new = job
         return try await using { connection throws(PostgresError) in try await Queue.enqueue(new, on: connection) }
@@ -75,10 +82,11 @@ public final class Client: Sendable {
             args.append(Work.encrypted ? try seal(plain, kind: Work.kind) : plain)
         }
         let all = args
+        let trace = TraceContext.current
         _ = try await using { connection throws(PostgresError) in
             try await Queue.enqueueBulk(
                 kind: Work.kind, args: all, queue: queue, priority: priority, delay: delay, tenant: tenant,
-                maxAttempts: maxAttempts, limitKey: limitKey, version: Work.version, on: connection,
+                maxAttempts: maxAttempts, limitKey: limitKey, version: Work.version, trace: trace, on: connection,
                 deadline: .seconds(60))
         }
     }
@@ -209,31 +217,42 @@ public final class Client: Sendable {
 }
 
 extension NewJob {
-    init<Work: Job>(
-        _ job: Work, in delay: Duration?, at time: Date?, unique: String?, uniqueFor: Duration?,
-        onConflict: OnConflict, queue: String?, priority: Int?, tenant: String?, limitKey: String?, maxAttempts: Int?,
-        tags: [String], after: After?, metadata: (any Encodable & Sendable)?
-    ) throws(QueueError) {
+    init<Work: Job>(_ job: Work, _ options: EnqueueOptions) throws(QueueError) {
         self.init(kind: Work.kind, args: try Client.encode(job))
         encrypted = Work.encrypted
         version = Work.version > 0 ? Work.version : nil
-        runAt = time
-        self.delay = delay
-        uniqueKey = unique
-        self.uniqueFor = uniqueFor
-        self.onConflict = onConflict
-        self.queue = queue
-        self.priority = priority
-        self.tenant = tenant
-        self.limitKey = limitKey
-        self.maxAttempts = maxAttempts
-        self.tags = tags
-        self.after = after
-        guard let metadata else { return }
-        do {
-            self.metadata = Array(try JSONEncoder().encode(metadata))
-        } catch {
-            throw QueueError(.invalid, "The metadata of a job of kind \(Work.kind) cannot be written as JSON.")
+        runAt = options.runAt
+        delay = options.delay
+        uniqueKey = options.uniqueKey
+        uniqueFor = options.uniqueFor
+        uniqueScope = options.uniqueScope
+        onConflict = options.onConflict
+        queue = options.queue
+        priority = options.priority
+        tenant = options.tenant
+        limitKey = options.limitKey
+        maxAttempts = options.maxAttempts
+        tags = options.tags
+        after = options.after
+        if let metadata = options.metadata {
+            do {
+                self.metadata = Array(try JSONEncoder().encode(metadata))
+            } catch {
+                throw QueueError(.invalid, "The metadata of a job of kind \(Work.kind) cannot be written as JSON.")
+            }
         }
+        if let text = options.traceparent,
+            let caller = TraceContext(traceparent: text, tracestate: options.tracestate)
+        {
+            metadata = caller.carried(in: metadata)
+        }
+    }
+
+    /// The same job, as a part of the trace in which it is enqueued, unless it names one itself.
+    var traced: NewJob {
+        guard let current = TraceContext.current else { return self }
+        var job = self
+        job.metadata = current.carried(in: metadata)
+        return job
     }
 }

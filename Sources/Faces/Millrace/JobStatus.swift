@@ -1,6 +1,6 @@
 public import FoundationEssentials
-public import Jobs
-import Queues
+public import MillraceJobs
+import MillraceQueues
 
 /// The state of a job.
 public struct JobStatus: Sendable, Equatable {

@@ -1,4 +1,4 @@
 /// Millrace: background jobs for Swift on Postgres.
 ///
 /// Everything of ``Job``, ``Verdict`` and ``Context`` comes along with this module.
-@_exported public import Jobs
+@_exported public import MillraceJobs

@@ -1,6 +1,6 @@
 import Encryption
+import MillraceQueues
 import Postgres
-import Queues
 package import Workers
 
 /// What went wrong between a caller and the queue.

@@ -1,5 +1,5 @@
 import FoundationEssentials
-public import Jobs
+public import MillraceJobs
 import Synchronization
 
 /// What runs on a ``TestBench`` record without a database: steps, progress, lines of log, what they publish, a result.

@@ -1,7 +1,7 @@
 import Encryption
 public import FoundationEssentials
-public import Jobs
-import Queues
+public import MillraceJobs
+import MillraceQueues
 
 /// A statement for a connection of any driver, to enqueue or cancel a job in a transaction that is open there.
 ///
@@ -73,11 +73,18 @@ extension Job {
         limitKey: String? = nil, maxAttempts: Int? = nil, tags: [String] = [], after: After? = nil,
         metadata: (any Encodable & Sendable)? = nil, keys: EncryptionKeys = .environment
     ) throws(QueueError) -> SQLStatement {
-        let new = try NewJob(
-            self, in: delay, at: time, unique: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
+        let options = EnqueueOptions(
+            delay: delay, runAt: time, uniqueKey: unique, uniqueFor: uniqueFor, onConflict: onConflict, queue: queue,
             priority: priority, tenant: tenant, limitKey: limitKey, maxAttempts: maxAttempts, tags: tags, after: after,
             metadata: metadata)
-        return try .enqueue(new, keys: keys)
+        return try enqueueStatement(options: options, keys: keys)
+    }
+
+    /// The same, with options that stand in a value.
+    public func enqueueStatement(
+        options: EnqueueOptions, keys: EncryptionKeys = .environment
+    ) throws(QueueError) -> SQLStatement {
+        try .enqueue(try NewJob(self, options), keys: keys)
     }
 }
 
@@ -86,6 +93,7 @@ extension SQLStatement {
     public static func enqueue(
         _ job: NewJob, keys: EncryptionKeys = .environment
     ) throws(QueueError) -> SQLStatement {
+        let job = job.traced
         let args = job.encrypted ? try sealed(job.args, kind: job.kind, keys) : job.args
         return SQLStatement(
             text: """

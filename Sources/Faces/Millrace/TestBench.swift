@@ -1,8 +1,8 @@
 import Encryption
 public import FoundationEssentials
-public import Jobs
+public import MillraceJobs
+package import MillraceQueues
 import Postgres
-package import Queues
 import Workers
 
 /// For tests of code that uses Millrace: run a handler without a database, drain a queue in this process, look at enqueued jobs, move the

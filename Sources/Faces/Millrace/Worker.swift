@@ -1,6 +1,6 @@
 package import Encryption
 import FoundationEssentials
-public import Jobs
+public import MillraceJobs
 import Synchronization
 package import Telemetry
 import Threads
@@ -48,7 +48,7 @@ public final class Worker: Sendable {
     private let drainTimeout: Duration
     private let onlyBuild: Bool
     private let log: Log
-    private let metrics: (any MetricsHandler)?
+    private let metrics: (any MetricsReceiver)?
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -58,14 +58,14 @@ public final class Worker: Sendable {
     ///   - keys: The keys that decrypt arguments.
     ///   - drainTimeout: How long running jobs may continue once the worker is told to stop.
     ///   - log: The lowest level to log.
-    ///   - logHandler: The receiver of the log; nil: stderr.
+    ///   - logReceiver: The receiver of the log; nil: stderr.
     ///   - metrics: The receiver of the metrics; nil: none.
     ///   - onlyBuild: Take new jobs only while this build is the promoted one, and go on only with jobs that it began: see
     ///     `millrace versions`. `MILLRACE_BUILD` names the build, else the hash of the executable does.
     public init(
         database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
         drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info,
-        logHandler: (any LogHandler)? = nil, metrics: (any MetricsHandler)? = nil, onlyBuild: Bool = false
+        logReceiver: (any LogReceiver)? = nil, metrics: (any MetricsReceiver)? = nil, onlyBuild: Bool = false
     ) {
         self.database = database
         self.keys = keys
@@ -73,7 +73,7 @@ public final class Worker: Sendable {
         self.queues = queues
         self.drainTimeout = drainTimeout
         self.onlyBuild = onlyBuild
-        self.log = log.log(to: logHandler)
+        self.log = log.log(to: logReceiver)
         self.metrics = metrics
     }
 
@@ -157,10 +157,10 @@ public final class Worker: Sendable {
     }
 
     /// Runs until it is drained: by ``drain()``, by a cancellation of its task, or by SIGTERM or SIGINT unless `handlesSignals` is
-    /// false. A second request stops at once. Waits for a database that is away; throws when the schema does not fit or the settings
+    /// false. A second request stops at once. Waits for a database that is away; throws when the schema does not match or the settings
     /// are wrong.
     ///
-    /// A drain always ends: running jobs have the drain timeout, then five seconds to react to their cancellation; if the database is away,
+    /// A drain always ends: running jobs have the drain timeout, then five seconds to react to their cancellation; if the database is unreachable,
     /// it has ten more seconds to come back and record the ended jobs. Jobs that it has not recorded run again.
     @discardableResult
     public func run(handlesSignals: Bool = true) async throws(QueueError) -> WorkReport {
@@ -248,7 +248,7 @@ public final class Worker: Sendable {
 }
 
 extension Worker.LogLevel {
-    package func log(to handler: (any LogHandler)?) -> Log {
+    package func log(to receiver: (any LogReceiver)?) -> Log {
         let threshold: Log.Level
         switch self {
         case .debug: threshold = .debug
@@ -256,8 +256,8 @@ extension Worker.LogLevel {
         case .warning: threshold = .warning
         case .silent: return .silent
         }
-        guard let handler else { return .standardError(threshold: threshold) }
-        return Log(threshold: threshold) { handler.log(LogEvent($0)) }
+        guard let receiver else { return .standardError(threshold: threshold) }
+        return Log(threshold: threshold) { receiver.log(WorkerLogLine($0)) }
     }
 }
 

@@ -34,6 +34,8 @@ public struct AppClient: Sendable {
     public var mail: any MailStatusClient
     /// What has changed, as it happens.
     public var feed: any FeedClient
+    /// Any function that apps may call: `call`, and the services that stand on it.
+    public var doors: any DoorCaller
     /// What waits for the network; nil where nothing is queued.
     public var queue: OfflineQueue?
 
@@ -61,6 +63,6 @@ public struct AppClient: Sendable {
             families: LiveFamilies(context: context), checkIns: LiveCheckIns(context: context),
             emergency: LiveEmergency(context: context), notifications: LiveNotifications(context: context),
             user: LiveUser(context: context), mail: LiveMail(context: context), feed: LiveFeed(calls: calls),
-            queue: queue)
+            doors: context, queue: queue)
     }
 }

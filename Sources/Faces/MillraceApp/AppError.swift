@@ -51,13 +51,16 @@ public struct AppError: Error, Sendable, Hashable {
     public let index: Int?
     /// The gateway itself said so, with a class. Otherwise something on the way answered in its place, or nobody did: then the same call can succeed later.
     public internal(set) var isFromGateway = false
+    /// No request was made: the gateway has not answered before, and is left alone until `retryAfter` is over.
+    public internal(set) var isBarred = false
 
     /// From its parts.
     public init(
         _ errorClass: ErrorClass, _ message: String, userMessage: String? = nil, field: String? = nil,
         hint: String? = nil, quota: QuotaError? = nil, status: Int? = nil, requestID: String? = nil,
-        retryAfter: Duration? = nil, index: Int? = nil
+        retryAfter: Duration? = nil, index: Int? = nil, isBarred: Bool = false
     ) {
+        self.isBarred = isBarred
         kind = errorClass.kind
         self.errorClass = errorClass
         self.message = message
@@ -139,8 +142,8 @@ extension AppError.ErrorClass {
         case .quota: "The limit for this service is reached."
         case .authentication: "Please sign in again."
         case .permission: "This is not allowed."
-        case .not_found: "This does not exist, or not any more."
-        case .conflict: "This was changed or done already. Have a look at how it is now."
+        case .not_found: "This does not exist, or no longer exists."
+        case .conflict: "This was already changed or done. Please check how it looks now."
         case .invalid: "Something in this request is not right. Please check it."
         case .too_large: "This is too large."
         case .unsupported: "This kind of thing is not supported."

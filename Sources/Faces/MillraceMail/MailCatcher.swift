@@ -93,6 +93,30 @@ public final class MailCatcher: Sendable {
         }.first ?? nil
     }
 
+    /// The next messages are not caught: the provider fails in this way, one after the other.
+    public func failNext(_ times: Int = 1, _ failure: Failure) { provider.failNext(times, failure) }
+
+    /// No message is caught from now on, until `recover`.
+    public func failAlways(_ failure: Failure) { provider.failAlways(failure) }
+
+    /// Messages are caught again.
+    public func recover() { provider.recover() }
+
+    /// How often a message was handed to the provider, also where it failed.
+    public var attempts: Int { provider.attempts }
+
+    /// How the provider fails.
+    public enum Failure: Sendable, CaseIterable {
+        /// It cannot be reached: the message is tried again, after a pause.
+        case unavailable
+        /// It takes nothing for a while: as above, and no attempt is used.
+        case throttled
+        /// It does not take this message, now or later.
+        case refused
+        /// The answer was lost, so nobody knows whether it took it.
+        case unknown
+    }
+
     /// Forgets what was caught; the database keeps its rows.
     public func clear() { provider.clear() }
 
@@ -118,7 +142,20 @@ private final class CatchingProvider: MailProvider {
     let name = "outbox"
     let capabilities: Capabilities
     private let blobs: BlobSource
-    private let state = Mutex<(order: [UUID], mails: [UUID: CapturedMail])>(([], [:]))
+    private let state = Mutex(State())
+
+    private struct State: Sendable {
+        var order: [UUID] = []
+        var mails: [UUID: CapturedMail] = [:]
+        var next: [MailCatcher.Failure] = []
+        var always: MailCatcher.Failure?
+        var attempts = 0
+
+        mutating func failure() -> MailCatcher.Failure? {
+            attempts += 1
+            return next.isEmpty ? always : next.removeFirst()
+        }
+    }
 
     init(blobs: BlobSource) {
         self.blobs = blobs
@@ -128,7 +165,13 @@ private final class CatchingProvider: MailProvider {
     }
 
     var caught: [CapturedMail] { state.withLock { state in state.order.compactMap { state.mails[$0] } } }
-    func clear() { state.withLock { $0 = ([], [:]) } }
+    var attempts: Int { state.withLock { $0.attempts } }
+    func clear() { state.withLock { ($0.order, $0.mails) = ([], [:]) } }
+    func failNext(_ times: Int, _ failure: MailCatcher.Failure) {
+        state.withLock { $0.next += Array(repeating: failure, count: max(0, times)) }
+    }
+    func failAlways(_ failure: MailCatcher.Failure) { state.withLock { $0.always = failure } }
+    func recover() { state.withLock { ($0.next, $0.always) = ([], nil) } }
 
     func objection(to letter: Letter) -> String? {
         do { try letter.check() } catch { return error.description }
@@ -138,6 +181,10 @@ private final class CatchingProvider: MailProvider {
     func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
         var answers: [SendOutcome] = []
         for letter in letters {
+            if let failure = state.withLock({ $0.failure() }) {
+                answers.append(failure.outcome)
+                continue
+            }
             do {
                 var attachments: [CapturedMail.Attachment] = []
                 for one in letter.attachments {
@@ -159,4 +206,15 @@ private final class CatchingProvider: MailProvider {
     }
 
     func status(of id: String, call: Call) async throws(Fault) -> String? { nil }
+}
+
+extension MailCatcher.Failure {
+    fileprivate var outcome: SendOutcome {
+        switch self {
+        case .unavailable: .refused(Fault(.unavailable, "the test says that the provider cannot be reached"))
+        case .throttled: .throttled(Fault(.throttled, "the test says that the provider takes nothing now"))
+        case .refused: .refused(Fault(.invalid, "the test says that the provider refuses this message"))
+        case .unknown: .unknown(Fault(.unknown, "the test says that the answer was lost"))
+        }
+    }
 }

@@ -1,5 +1,5 @@
 public import FoundationEssentials
-public import Jobs
+public import MillraceJobs
 
 /// A message, enqueued from Swift: `client.enqueue(SendMail(…), queue: "mail")`. What is allowed is what SQL's `mail_send` allows; what
 /// is not is refused when the job first runs, and the job dies with the reason.

@@ -1,5 +1,5 @@
 public import Millrace
-import Queues
+import MillraceQueues
 import RoomSchemas
 
 extension TestBench {

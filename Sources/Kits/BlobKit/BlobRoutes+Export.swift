@@ -10,7 +10,7 @@ extension BlobRoutes {
         let wanted: BlobLinks.Export
         switch links.openExport(request.parameter("token"), at: Self.now) {
         case .open(let export): wanted = export
-        case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
+        case .expired: return Self.refusal(410, "not_found", "this link has expired; ask for a new one")
         case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
         }
         let (pool, links) = (store.pool.share(of: addresses.of(request)), links)

@@ -68,7 +68,7 @@ package struct BlobRoutes: Sendable {
         let wanted: BlobLinks.Upload
         switch links.openUpload(request.parameter("token"), at: Self.now) {
         case .open(let upload): wanted = upload
-        case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
+        case .expired: return Self.refusal(410, "not_found", "this link has expired; ask for a new one")
         case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
         }
         let type = (request.headers["content-type"] ?? "").prefix { $0 != ";" }.lowercased()
@@ -111,7 +111,7 @@ package struct BlobRoutes: Sendable {
         let wanted: BlobLinks.Download
         switch links.openDownload(request.parameter("token"), at: Self.now) {
         case .open(let download): wanted = download
-        case .expired: return Self.refusal(410, "not_found", "this link is over; ask for another")
+        case .expired: return Self.refusal(410, "not_found", "this link has expired; ask for a new one")
         case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
         }
         let store = store(for: request)

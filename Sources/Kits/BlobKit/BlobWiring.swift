@@ -33,7 +33,7 @@ package struct BlobWiring: Sendable {
     /// Until cancelled.
     package func run() async {
         if let links {
-            // SQL makes links with the same key. When the database is away now, the next worker to start says it.
+            // SQL makes links with the same key. When the database is unreachable now, the next worker to start says it.
             do {
                 try await routes(links).tellDatabase()
             } catch {

@@ -7,7 +7,7 @@ package import SettingsKit
 package struct DocumentDirectories: Sendable, Equatable {
     package let paths: [String]
 
-    package static let expectation = "absolute paths of directories, with : between them"
+    package static let expectation = "absolute paths of directories, separated by :"
 
     package init(paths: [String] = []) {
         self.paths = paths
@@ -32,7 +32,7 @@ package struct DocumentDirectories: Sendable, Equatable {
         }
         guard let names = Self.names(path[...]),
             let (directory, rest) = paths.lazy.compactMap({ path in Self.rest(of: names, beneath: path) }).first
-        else { throw FileProblem(complaint: "lies in no directory of MILLRACE_DOCUMENT_DIRS") }
+        else { throw FileProblem(complaint: "is not in a directory of MILLRACE_DOCUMENT_DIRS") }
         guard let real = realpath(directory, nil) else { throw FileProblem(complaint: Descriptor.sentence(errno)) }
         defer { free(real) }
         guard let realNames = Self.names(String(cString: real)[...]), !Self.isMadeUp(realNames) else {
@@ -45,7 +45,8 @@ package struct DocumentDirectories: Sendable, Equatable {
         guard file >= 0 else {
             let isNoWay = errno == ELOOP || errno == ENOTDIR
             throw FileProblem(
-                complaint: isNoWay ? "has a link on its way, or what is not a directory" : Descriptor.sentence(errno))
+                complaint: isNoWay
+                    ? "has a link in its path, or something that is not a directory" : Descriptor.sentence(errno))
         }
         guard Self.isRegular(file) else {
             close(file)

@@ -12,7 +12,8 @@ extension Setting {
             BlobPlace(text) == nil ? "takes \(BlobPlace.expectation), not \(Secrets.quoted(text))" : nil
         },
         fallback: "postgres", valueName: "PLACE",
-        help: "Where blobs lie: dir:<absolute path>, seen by all workers alike, s3://<bucket>/<folder>, or postgres.")
+        help: "Where blobs are stored: dir:<absolute path>, shared by all workers, s3://<bucket>/<folder>, or postgres."
+    )
 
     package static let blobsSweep = Setting(
         "blobs-sweep", .boolean, fallback: "on",
@@ -56,7 +57,7 @@ extension Settings {
     package mutating func judgeBlobs() {
         guard let place = text(.blobs), place.hasPrefix("s3:") else { return }
         for setting in [Setting.s3AccessKey, .s3SecretKey] where text(setting) == nil {
-            problems.append("MILLRACE_BLOBS lies in S3: \(setting.environment) is needed too")
+            problems.append("MILLRACE_BLOBS is in S3: \(setting.environment) is needed too")
         }
     }
 

@@ -17,6 +17,15 @@ package struct PageWords {
         self = facts["language"]?.text == nil ? PageWords(accepting: languages) : PageWords(facts)
     }
 
+    /// In what the reader has chosen on the page, else as above.
+    package init(_ facts: JSONValue, chosen: String?, accepting languages: String?) {
+        if let chosen, Self.languages.contains(chosen) {
+            language = chosen
+        } else {
+            self = PageWords(facts, accepting: languages)
+        }
+    }
+
     /// For a reader of whom nothing is known but what the browser asks for (`Accept-Language`).
     package init(accepting languages: String?) {
         language = Self.preferred(among: Self.languages, by: languages ?? "")
@@ -47,6 +56,76 @@ package struct PageWords {
         }
     }
 
+    /// Each in its own words.
+    static func name(of language: String) -> String {
+        switch language {
+        case "de": "Deutsch"
+        case "ar": "العربية"
+        default: "English"
+        }
+    }
+
+    private static let months = [
+        "en": [
+            "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+            "November", "December",
+        ],
+        "de": [
+            "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November",
+            "Dezember",
+        ],
+        "ar": [
+            "يناير", "فبراير", "مارس", "أبريل", "مايو", "يونيو", "يوليو", "أغسطس", "سبتمبر", "أكتوبر", "نوفمبر",
+            "ديسمبر",
+        ],
+    ]
+
+    /// A day as it is written: `28 November 2026`.
+    package func day(_ year: Int, _ month: Int, _ day: Int) -> String {
+        let name = Self.months[language]?[month - 1] ?? ""
+        return say("\(day) \(name) \(year)", "\(day). \(name) \(year)", "\(day) \(name) \(year)")
+    }
+
+    /// A number with the signs of the language: `1,240.50`, `1.240,50`.
+    package func number(_ digits: String) -> String {
+        let halves = digits.split(separator: ".", omittingEmptySubsequences: false)
+        guard let whole = halves.first, digits.allSatisfy({ $0.isASCII && ($0.isNumber || "-.".contains($0)) }) else {
+            return digits
+        }
+        let (group, point) = language == "de" ? (".", ",") : (",", ".")
+        var out = ""
+        let size = whole.drop { $0 == "-" }
+        for (index, digit) in size.enumerated() {
+            if index > 0, (size.count - index).isMultiple(of: 3) { out += group }
+            out.append(digit)
+        }
+        return (whole.hasPrefix("-") ? "-" : "") + out + (halves.count > 1 ? point + halves[1] : "")
+    }
+
+    package var skip: String { say("Skip to the content", "Zum Inhalt", "انتقل إلى المحتوى") }
+    package var languages: String { say("Language", "Sprache", "اللغة") }
+    package var personalPage: String {
+        say("A page just for you", "Eine Seite nur für dich", "صفحة لك وحدك")
+    }
+    package var onlyForYou: String {
+        say(
+            "The link to this page is yours. Do not share it.",
+            "Der Link zu dieser Seite gehört dir. Gib ihn nicht weiter.",
+            "رابط هذه الصفحة خاص بك. لا تشاركه مع أحد.")
+    }
+    package var theOperator: String { say("those who run this service", "den Betreiber", "مشغّل الخدمة") }
+    package func questionsTo(_ name: String) -> String {
+        say("Questions? Write to \(name):", "Fragen? Schreib an \(name):", "لديك أسئلة؟ اكتب إلى \(name):")
+    }
+    package var ifInDanger: String {
+        say(
+            "If somebody is in danger, call for help first. This page does not call anybody.",
+            "Ist jemand in Gefahr, ruf zuerst Hilfe. Von hier aus ruft niemand von selbst an.",
+            "إذا كان أحد في خطر فاطلب النجدة أولًا. لا يتصل أحد من هنا تلقائيًا.")
+    }
+    package var call: String { say("Call", "Anrufen:", "اتصل:") }
+
+    package var comma: String { say(", ", ", ", "، ") }
     package var no: String { say("No", "Nein", "لا") }
     package var yourAnswer: String { say("Your answer", "Deine Antwort", "ردك") }
     package var back: String { say("Back", "Zurück", "رجوع") }

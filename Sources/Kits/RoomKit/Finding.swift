@@ -49,9 +49,18 @@ public struct Finding: Sendable, Equatable {
     package let sentence: String
     /// One to run, which remedies it or shows the next thing.
     package let command: String
+    package let subject: FindingSubject?
+    /// For how many seconds it has been so, where that is known.
+    package let age: Double?
 
     /// - Parameter command: if not given, what looks at all that this alarm may be about.
-    package init(alarm: Alarm, severity: Severity, sentence: String, command: String? = nil) {
+    package init(
+        alarm: Alarm, severity: Severity, sentence: String, command: String? = nil,
+        about subject: FindingSubject? = nil,
+        age: Double? = nil
+    ) {
+        self.subject = subject
+        self.age = age
         self.alarm = alarm
         self.severity = severity
         self.sentence = sentence

@@ -29,7 +29,7 @@ public struct RoomCheck: Sendable {
             } catch let error as PostgresError {
                 throw error
             } catch {
-                return .warning("it cannot be told: \(error)", advice: "ask those who wrote the room")
+                return .warning("its state cannot be read: \(error)", advice: "ask those who wrote the room")
             }
         }
     }

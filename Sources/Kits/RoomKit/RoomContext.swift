@@ -2,6 +2,7 @@ package import CommandKit
 package import Postgres
 package import Supervision
 package import Telemetry
+package import Traces
 
 /// What a worker gives to its rooms.
 package struct RoomContext: Sendable {
@@ -46,12 +47,13 @@ package struct RoomContext: Sendable {
 extension Settings {
     /// What calls to providers go through.
     package func supervisor(
-        name: String, database: ConnectionOptions, hearing: NotificationHub?, log: Log
+        name: String, database: ConnectionOptions, hearing: NotificationHub?, log: Log, tracer: Tracer? = nil
     ) -> Supervisor {
         var options = supervision
         options.database = database
         options.hearing = hearing
         options.name = name
+        options.tracer = tracer
         return Supervisor(options, log: log)
     }
 }

@@ -1,4 +1,4 @@
-package import Jobs
+package import MillraceJobs
 package import Workers
 
 /// The jobs of a room that needs nothing but the database for them.

@@ -1,5 +1,5 @@
-package import Jobs
 package import Listeners
+package import MillraceJobs
 package import Workers
 
 /// What a room brings to one worker.

@@ -22,7 +22,8 @@ extension Setting {
         secrecy: .connection, valueName: "URL",
         help: "A direct connection to Postgres, past a transaction pooler, for LISTEN and locks.")
     package static let pool = Setting(
-        "pool", .integer(1...500), fallback: "8", valueName: "N", help: "The most connections to Postgres.")
+        "pool", .integer(1...500), fallback: "8", valueName: "N", help: "The maximum number of connections to Postgres."
+    )
     package static let statementTimeout = Setting(
         "statement-timeout", .duration(.milliseconds(100) ... .seconds(3600)), fallback: "10s", valueName: "DURATION",
         help: "How long one statement may take.")
@@ -38,7 +39,8 @@ extension Setting {
         fallback: "*", valueName: "NAME[:SLOTS]", isRepeated: true,
         help: "The queues to work on, optionally with slots for each: mail:20,default; * is all queues.")
     package static let slots = Setting(
-        "slots", .integer(1...10_000), fallback: "100", valueName: "N", help: "The most jobs that run at the same time."
+        "slots", .integer(1...10_000), fallback: "100", valueName: "N",
+        help: "The maximum number of jobs that run at the same time."
     )
     package static let drainTimeout = Setting(
         "drain-timeout", .duration(.zero ... .seconds(86_400)), fallback: "30s", valueName: "DURATION",
@@ -128,7 +130,7 @@ package struct QueueSlots: Sendable, Equatable {
     }
 
     package static let expectation =
-        "queues such as mail:20,default: names, each with its slots from 1 to 10000 if wanted"
+        "queues such as mail:20,default: names, each optionally with slots from 1 to 10000"
 
     package static func complaint(_ text: String) -> String? {
         read(text) == nil ? "takes \(expectation), not \(Secrets.quoted(text))" : nil

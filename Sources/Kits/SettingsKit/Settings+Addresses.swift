@@ -4,7 +4,7 @@ extension Setting {
     /// Addresses and ranges of proxies.
     package static let addressRanges = ValueKind.custom(expects: "addresses such as 10.0.0.7 or 10.0.0.0/24") { text in
         ListText.items(text).allSatisfy { AddressRange($0) != nil }
-            ? nil : "takes addresses and ranges with commas between them, such as 10.0.0.7 or 10.0.0.0/24"
+            ? nil : "takes addresses and ranges separated by commas, such as 10.0.0.7 or 10.0.0.0/24"
     }
 }
 

@@ -1,7 +1,7 @@
 package import Signatures
 
 extension Setting {
-    package static let links: [Setting] = [publicURL, secret, secretPrevious]
+    package static let links: [Setting] = [publicURL, secret, secretPrevious, contactAddress, emergencyNumber]
 
     package static let publicURL = Setting(
         "public-url", .custom(expects: "a URL such as https://mail.example.com", complaint: webComplaint),
@@ -12,6 +12,20 @@ extension Setting {
     package static let secretPrevious = Setting(
         "secret-previous", .custom(expects: "a secret of at least 16 bytes", complaint: secretComplaint),
         secrecy: .hidden, valueName: "SECRET", help: "The previous secret for links; links that it signed still open.")
+
+    package static let contactAddress = Setting(
+        "contact-address",
+        .custom(expects: "a mail address such as help@example.com") { text in
+            text.contains("@") && text.utf8.count <= 254
+                && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"<>\"'?&".utf8.contains($0) }
+                ? nil : "takes one mail address"
+        }, valueName: "ADDRESS", help: "Where people write who have questions about a page behind a link.")
+    package static let emergencyNumber = Setting(
+        "emergency-number",
+        .custom(expects: "a telephone number such as 112") { text in
+            (2...24).contains(text.utf8.count) && text.utf8.allSatisfy { "+0123456789 /-".utf8.contains($0) }
+                ? nil : "takes a telephone number"
+        }, valueName: "NUMBER", help: "The number that the page of an alarm says to call first, such as 112.")
 
     private static func secretComplaint(_ text: String) -> String? {
         text.utf8.count >= 16 ? nil : "takes at least 16 bytes"

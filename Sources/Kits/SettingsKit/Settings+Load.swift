@@ -128,7 +128,7 @@ extension Settings {
             entry.text = "\(home)/.local/share/millrace"
             entry.note = "in the home directory: this directory is not writable"
         } else {
-            entry.note = "neither this directory is writable, nor is HOME set"
+            entry.note = "this directory is not writable, and HOME is not set"
         }
         entry.value = entry.text.map(Value.text)
     }

@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 package import Supervision
 
 extension Setting {

@@ -42,7 +42,7 @@ package struct Settings: Sendable {
 
     package func duration(_ setting: Setting) -> Duration {
         guard case .duration(let duration)? = value(setting) else {
-            preconditionFailure("\(setting.name) is no duration")
+            preconditionFailure("\(setting.name) is not a duration")
         }
         return duration
     }

@@ -3,11 +3,11 @@ import Postgres
 // What may be wrong with the queue, the workers and the database; each room brings its own.
 extension Alarm {
     package static let condition = Alarm("a condition of --fail-if holds", look: "millrace status")
-    package static let unknownState = Alarm("the queues or the workers cannot be told", look: "millrace doctor")
-    package static let noWorker = Alarm("no worker lives", look: "systemctl start millrace")
+    package static let unknownState = Alarm("the queues or the workers cannot be read", look: "millrace doctor")
+    package static let noWorker = Alarm("no worker is running", look: "systemctl start millrace")
     package static let noPartitions = Alarm("no partition lies ahead", look: "millrace migrate")
     package static let fewConnections = Alarm(
-        "the database has hardly a connection left", look: PostgresError.lookAtConnections)
+        "the database has hardly any connections left", look: PostgresError.lookAtConnections)
     package static let lateQueue = Alarm("the oldest job waits too long", look: "millrace queues list")
     package static let deadJobs = Alarm("jobs died in the last hour", look: "millrace failures list --sort dead")
     package static let unknownKind = Alarm("no worker knows a kind", look: "millrace workers list")
@@ -24,7 +24,7 @@ extension Alarm {
     package static let providerOpen = Alarm("a provider is not called", look: "millrace providers list")
     package static let providerForced = Alarm("an operator has forced a provider", look: "millrace providers list")
     package static let openTransaction = Alarm(
-        "a transaction has been open for long",
+        "a transaction has been open for a long time",
         look:
             "psql -c 'select pid, usename, application_name, state, xact_start from pg_stat_activity order by xact_start'"
     )
@@ -34,8 +34,8 @@ extension Alarm {
     package static let failingBuild = Alarm("the newest build fails", look: "millrace versions compare")
     package static let retries = Alarm("retries pile up", look: "millrace jobs list --state scheduled")
     package static let pausedQueue = Alarm("a paused queue has waiting jobs", look: "millrace queues list")
-    package static let unservedRoom = Alarm("something waits that no worker does", look: "millrace workers list")
-    package static let mailFiles = Alarm("mail becomes files", look: "millrace config")
+    package static let unservedRoom = Alarm("work waits that no worker does", look: "millrace workers list")
+    package static let mailFiles = Alarm("mail is written to files", look: "millrace config")
     package static let failingHook = Alarm("a room's hook fails", look: "millrace migrate")
 
     private static let core: [Alarm] = [

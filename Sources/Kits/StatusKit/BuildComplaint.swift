@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 extension BuildRow {
     /// What is wrong when nobody takes its jobs, and what helps.

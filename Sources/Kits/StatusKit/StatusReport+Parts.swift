@@ -1,6 +1,6 @@
 package import JSON
+import MillraceQueues
 import Postgres
-import Queues
 
 /// What a room says of itself.
 package struct RoomPart: Sendable {

@@ -1,6 +1,6 @@
 package import JSON
+package import MillraceQueues
 package import Postgres
-package import Queues
 package import Supervision
 
 /// The result of a section of the status, or why there is none.

@@ -1,6 +1,6 @@
 import Faults
 import FoundationEssentials
-package import Queues
+package import MillraceQueues
 package import Supervision
 
 // What counts as late, silent, overdue: the same for `status`, the console and its alarms.
@@ -78,6 +78,9 @@ extension ScheduleRow {
 
 extension ProviderRow {
     package var label: String { name == "default" || name == "*" ? provider : "\(provider) (\(name))" }
+
+    /// By the database's clock.
+    package var stateAge: Double { max(0, now.timeIntervalSince(changedAt)) }
 
     /// It will not recover without somebody's action.
     package var isGrave: Bool {

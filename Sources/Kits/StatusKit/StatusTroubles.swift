@@ -1,6 +1,6 @@
 import FoundationEssentials
 package import JSON
-package import Queues
+package import MillraceQueues
 
 extension RoomRow {
     /// Something waits, and no worker does it; workers of earlier versions might.
@@ -23,14 +23,14 @@ extension RoomRow {
 
     fileprivate var sentence: String {
         let waiting = waiting ?? 0
-        let verb = waiting == 1 ? "waits" : "wait"
+        let (verb, s) = waiting == 1 ? ("waits", "") : ("wait", "s")
         let count = QueueDepth.counted(waiting, cap: 10_000)
         switch name {
-        case "mail": return "\(count) \(waiting == 1 ? "mail" : "mails") \(verb) and no worker sends mail"
-        case "documents": return "\(count) steps of documents \(verb) and no worker reads documents"
-        case "quests": return "quests are to be turned over and no worker does it"
-        case "notices": return "\(count) \(waiting == 1 ? "notice" : "notices") \(verb) and no worker tells people"
-        case "webhooks": return "\(count) events \(verb) for webhooks and no worker calls them"
+        case "mail": return "\(count) mail\(s) \(verb) and no worker sends mail"
+        case "documents": return "\(count) step\(s) of documents \(verb) and no worker reads them"
+        case "quests": return "families are due to be rolled over midnight and no worker does it"
+        case "notices": return "\(count) notice\(s) \(verb) and no worker tells people"
+        case "webhooks": return "\(count) event\(s) \(verb) for webhooks and no worker calls them"
         default: return "\(count) \(verb) in \(name) and no worker serves it"
         }
     }
@@ -93,14 +93,14 @@ extension StatusReport {
                 return Finding(
                     alarm: .endsWorkers, severity: .degraded,
                     sentence: "\(what): \(many); correct its handler, or take it out: millrace jobs cancel \(run.job)",
-                    command: "millrace jobs show \(run.job)")
+                    command: "millrace jobs show \(run.job)", about: .job(run.job))
             case .cancelled:
                 let span = Humane.duration(.seconds(run.seconds ?? 0))
                 return Finding(
                     alarm: .cancelIgnored, severity: .degraded,
                     sentence:
                         "\(what) was cancelled \(span) ago, and its handler still holds its slot on \(run.worker ?? "?") of \(run.host ?? "?")",
-                    command: run.pid.map { "kill \($0)" })
+                    command: run.pid.map { "kill \($0)" }, about: .job(run.job), age: run.seconds)
             case .stuck: return nil  // the worker's own finding names it
             }
         }
@@ -117,12 +117,21 @@ extension StatusReport {
     /// Troubles although workers live: kinds that fail, queues that are paused, rooms that nobody serves.
     package var troubleFindings: [Finding] {
         var found: [Finding] = []
-        func say(_ alarm: Alarm, _ sentence: String, command: String? = nil) {
-            found.append(Finding(alarm: alarm, severity: .degraded, sentence: sentence, command: command))
+        func say(
+            _ alarm: Alarm, _ sentence: String, command: String? = nil, about subject: FindingSubject? = nil,
+            age: Double? = nil
+        ) {
+            found.append(
+                Finding(
+                    alarm: alarm, severity: .degraded, sentence: sentence, command: command, about: subject, age: age))
         }
-        for trouble in troubles.value ?? [] { say(trouble.alarm, trouble.sentence, command: command(for: trouble)) }
+        for trouble in troubles.value ?? [] {
+            say(
+                trouble.alarm, trouble.sentence, command: command(for: trouble),
+                about: .runs(queue: trouble.queue, kind: trouble.kind))
+        }
         // Silence would be taken for health.
-        if let reason = troubles.reason { say(.unknownState, "whether runs fail cannot be told: \(reason)") }
+        if let reason = troubles.reason { say(.unknownState, "failure rates are unavailable: \(reason)") }
         for hook in hooks.value ?? [] {
             let span = Duration.seconds(max(0, (-hook.since.timeIntervalSinceNow).rounded()))
             say(
@@ -135,11 +144,12 @@ extension StatusReport {
             say(
                 .pausedQueue,
                 "\(queue.name) has been paused for \(Humane.duration(span)), and \(queue.amount(cap: cap).text) \(queue.ready == 1 ? "job waits" : "jobs wait")",
-                command: whys[queue.name]?["command"]?.text ?? "millrace queues resume \(queue.name)")
+                command: whys[queue.name]?["command"]?.text ?? "millrace queues resume \(queue.name)",
+                about: .queue(queue.name), age: queue.pausedAt.map { max(0, -$0.timeIntervalSinceNow) })
         }
-        for room in unservedRooms { say(.unservedRoom, room.sentence) }
+        for room in unservedRooms { say(.unservedRoom, room.sentence, about: .room(room.name), age: room.oldest) }
         for room in rooms.value ?? [] where room.becomesFiles && room.isUsed {
-            say(.mailFiles, "mail becomes files: no mail service is configured")
+            say(.mailFiles, "mail is written to files: no mail service is configured")
         }
         return found
     }

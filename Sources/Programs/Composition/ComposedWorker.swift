@@ -1,11 +1,15 @@
 import Console
 import Gateway
-import Jobs
 import Listeners
+import Mail
+import MillraceJobs
+import PageKit
 package import Postgres
 import Supervision
 import Telemetry
 import Threads
+import TraceExport
+import Traces
 package import Workers
 
 /// A worker with its rooms, its listener and its supervisor: everything that `millrace worker` runs.
@@ -16,6 +20,8 @@ package struct ComposedWorker: Sendable {
     let console: ConsoleService?
     let gateway: GatewayWiring?
     let blobs: BlobWiring?
+    /// nil: no collector is named.
+    let traces: TraceExporter?
     /// The services of the rooms.
     let services: [@Sendable () async -> Void]
 
@@ -30,7 +36,8 @@ package struct ComposedWorker: Sendable {
     }
 
     private func work() async throws -> JobWorker.Report {
-        // These are cancelled and awaited when we leave; what they are about to send is sent.
+        // These are cancelled and awaited when we leave, the last first; what they are about to send is sent.
+        async let _: Void? = traces?.run()
         async let _: Void = serveRooms()
         async let _: Void? = blobs?.run()
         async let _: Void = supervisor.run()
@@ -74,7 +81,9 @@ extension Composer {
         let pool = pool ?? Pool(database, size: 4)
         var options = JobWorker.Options(database: database, name: name)
         let hearing = NotificationHub(direct ?? database)
-        let supervisor = supervisor(name: options.name, hearing: hearing)
+        let traces = traceExporter(of: options.name)
+        options.tracer = traces?.tracer
+        let supervisor = supervisor(name: options.name, hearing: hearing, tracer: traces?.tracer)
         let context = RoomContext(
             settings: settings, surroundings: surroundings, database: database, log: log, name: options.name,
             pool: pool, hearing: hearing, supervisor: supervisor,
@@ -105,7 +114,9 @@ extension Composer {
         let all = handlers + rooms.flatMap(\.handlers)
         let engine = JobWorker(options: options, handlers: all, middleware: middleware, log: log)
         let blobs = serves("blobs") ? blobs(pool: pool) : nil
-        let approvalRoutes = settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0).all } ?? []
+        let host = settings.pageHost
+        let approvalRoutes =
+            settings.links.map { ApprovalRoutes(pool: pool, log: log, links: $0, host: host).all } ?? []
         let console =
             settings.showsConsole
             ? try console(
@@ -122,10 +133,19 @@ extension Composer {
             rooms: {
                 var all: [RoomGauge] = []
                 for one in gauges { all += await one() }
+                if let traces { all += TraceMetrics(counts: traces.tracer.counts).gauges }
                 return all
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         return ComposedWorker(
             engine: engine, supervisor: supervisor, listener: listener, console: console, gateway: gateway,
-            blobs: blobs, services: rooms.compactMap(\.run))
+            blobs: blobs, traces: traces, services: rooms.compactMap(\.run))
+    }
+
+    /// What sends the spans of a worker; nil where no collector is named.
+    private func traceExporter(of worker: String) -> TraceExporter? {
+        guard var collector = settings.collector else { return nil }
+        collector.resource += [.text("service.version", JobWorker.version), .text("service.instance.id", worker)]
+        return TraceExporter(
+            collector, tracer: Tracer(collector.sampling), version: JobWorker.version, log: log)
     }
 }

@@ -2,10 +2,11 @@ package import CommandKit
 import Console
 import Gateway
 import Listeners
+import MillraceQueues
 package import Postgres
-import Queues
 package import Supervision
 package import Telemetry
+package import Traces
 
 /// Puts the rooms of a worker together, from settings.
 package struct Composer: Sendable {
@@ -35,9 +36,12 @@ package struct Composer: Sendable {
     }
 
     /// The supervisor through which a worker's handlers call providers.
-    package func supervisor(name: String, hearing: NotificationHub? = nil) -> Supervisor {
+    package func supervisor(
+        name: String, hearing: NotificationHub? = nil, tracer: Tracer? = nil
+    ) -> Supervisor {
         settings.supervisor(
-            name: name, database: database, hearing: hearing ?? direct.map { NotificationHub($0) }, log: log)
+            name: name, database: database, hearing: hearing ?? direct.map { NotificationHub($0) }, log: log,
+            tracer: tracer)
     }
 
     /// The path of this very program.

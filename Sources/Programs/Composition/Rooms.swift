@@ -19,7 +19,8 @@ package enum Rooms {
     package static let all: [Room] = [
         .blobs, .events, .people, .quotas, .feed,
         .webhooks, .mail(files: { $0.templateFiles }), .templates, .quests, .chat, .lessons, .documents,
-        .media(rendering: { $0.serves("mail") ? nil : $0.rendering(files: $0.templateFiles) }), .checkIns,
+        .media(rendering: { $0.serves("mail") ? nil : $0.rendering(files: $0.templateFiles) }),
+        .checkIns(host: { $0.settings.pageHost }),
         .notices(sender: { $0.text(.emailFromName) }), .subscriptions, .ai,
         .gateway, .console,
     ]

@@ -6,8 +6,8 @@ extension Setting {
 
     /// Of a program with these rooms.
     package static func of(_ rooms: [Room]) -> [Setting] {
-        connection + worker + supervision + rooms.flatMap(\.settings) + listening + links + storing + mailing + sealing
-            + roles + terminal
+        connection + worker + supervision + rooms.flatMap(\.settings) + listening + tracing + links + storing + mailing
+            + sealing + roles + terminal
     }
 }
 

@@ -11,16 +11,18 @@ extension MediaService {
                 do {
                     var (files, cpu) = ([MediaService.File](), Duration.zero)
                     for part in parts {
-                        switch part {
-                        case .html(let html):
-                            files.append(try await stored(Array(html.utf8), "html", "text/html; charset=utf-8"))
-                        case .text(let text):
-                            files.append(try await stored(Array(text.utf8), "text", "text/plain; charset=utf-8"))
-                        case .pdf(let title, let text):
-                            let made = try await pdf(title: title, text: text)
-                            files.append(made.file)
-                            cpu += made.cpu
-                        }
+                        let made: (file: MediaService.File, cpu: Duration) =
+                            switch part {
+                            case .html(let html):
+                                (try await stored(Array(html.utf8), "html", "text/html; charset=utf-8"), .zero)
+                            case .text(let text):
+                                (try await stored(Array(text.utf8), "text", "text/plain; charset=utf-8"), .zero)
+                            case .pdf(let title, let text): try await pdf(title: title, text: text)
+                            case .pages(let title, let html, let pictures):
+                                try await pdf(title: title, html: html, pictures: pictures)
+                            }
+                        files.append(made.file)
+                        cpu += made.cpu
                     }
                     return try await record(id, files, context, cpu: cpu, result: result)
                 } catch {

@@ -1,8 +1,8 @@
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Enqueues jobs in bulk and times real worker processes, or the yardstick, until all have ended.
 struct Draining: Sendable {

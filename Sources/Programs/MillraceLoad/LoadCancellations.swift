@@ -2,9 +2,9 @@ import Clusters
 import CommandKit
 import FoundationEssentials
 import Glibc
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import Telemetry
 import Workers
@@ -17,7 +17,7 @@ extension Command {
             Starts a Postgres of its own, stops it again, and leaves nothing behind. In each round a worker of this \
             process runs jobs, and its task is cancelled at a random moment: while the database is up, is away, or \
             is just coming back. Each worker must end within its drain time (two seconds, and ten more for ends that \
-            cannot be recorded while the database is away), close its session, lose no job, and use almost no \
+            cannot be recorded while the database is unreachable), close its session, lose no job, and use almost no \
             processor time while it ends. Exit 1 when one does not.
             """,
         flags: [

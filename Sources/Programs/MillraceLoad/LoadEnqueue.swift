@@ -1,6 +1,6 @@
 import CommandKit
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let loadEnqueue = scenario(
@@ -112,8 +112,8 @@ private struct EnqueueScenario: Sendable {
     {
         var backlog: Yardstick.Line?
         if let span {
-            // Ten slots, each with one job of a tenth of a second after the other; twice as many, because the measurements take their time.
-            let sleeps = Int(span / .milliseconds(1)) / 5 + 2000
+            // Ten slots, each with one job of a tenth of a second after the other; many more, because a busy machine measures for longer.
+            let sleeps = Int(span / .milliseconds(1)) / 5 + 20_000
             var filling = Filling(invocation, on: connection, label: "jobs to sleep:", total: sleeps)
             try await filling.add("practice.sleep", count: sleeps, queue: Self.queue, priority: 0) { _ in
                 "{\"ms\": 100}"

@@ -1,6 +1,6 @@
 import CommandKit
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import Workers
 

@@ -1,8 +1,8 @@
 import CommandKit
 import FoundationEssentials
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import Telemetry
 import Workers

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import RoomSchemas
 
 /// What the rooms of an older schema keep, before a migration and after it.

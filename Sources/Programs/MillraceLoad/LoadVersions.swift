@@ -1,8 +1,8 @@
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Workers
 
 extension Command {

@@ -34,9 +34,9 @@ extension CompleteWorker {
         /// The lowest level to log; nil: `MILLRACE_LOG_LEVEL`, or info.
         public var log: Millrace.Worker.LogLevel?
         /// The receiver of the log; nil: stderr.
-        public var logHandler: (any LogHandler)?
+        public var logReceiver: (any LogReceiver)?
         /// The receiver of the metrics; nil: only `/metrics`.
-        public var metrics: (any MetricsHandler)?
+        public var metrics: (any MetricsReceiver)?
 
         /// The environment's settings, except for these.
         public init(settings: [String: String] = [:]) {
@@ -70,8 +70,8 @@ extension CompleteWorker.Options {
             database: settings.options(at: place.database, environment: surroundings.environment),
             direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) }, known: known)
         composer.rooms = rooms.map { rooms in Set(rooms.map(\.name)) }
-        composer.log = (log ?? .init(settings.logLevel)).log(to: logHandler)
-        if log == nil, logHandler == nil { composer.log = settings.log }
+        composer.log = (log ?? .init(settings.logLevel)).log(to: logReceiver)
+        if log == nil, logReceiver == nil { composer.log = settings.log }
         for warning in settings.warnings {
             composer.log.warning("a setting needs attention", [("warning", warning)])
         }

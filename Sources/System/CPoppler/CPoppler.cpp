@@ -11,6 +11,7 @@
 #include <poppler/cpp/poppler-page-renderer.h>
 #include <poppler/cpp/poppler-page.h>
 #include <string>
+#include <vector>
 
 struct millrace_document {
     std::unique_ptr<poppler::document> document;
@@ -116,6 +117,15 @@ void millrace_picture_free(struct millrace_picture *picture) {
     *picture = {};
 }
 
+// Whether it has a byte with which characters from U+0580 to U+08FF, or from U+F000 on, begin in UTF-8.
+static bool may_run_left(const std::string &text) {
+    for (const char byte : text) {
+        const auto value = static_cast<unsigned char>(byte);
+        if ((value >= 0xd6 && value <= 0xe0) || value >= 0xef) return true;
+    }
+    return false;
+}
+
 int millrace_document_words(millrace_document_ref document, int index, int most, void (*each)(void *, const struct millrace_word *), void *context) {
     const auto page = begin(document, index);
     if (!page) return -1;
@@ -130,7 +140,13 @@ int millrace_document_words(millrace_document_ref document, int index, int most,
         // Each letter has a box of its own, also those that are not in the text.
         const auto next = box.char_bbox(letters);
         const bool is_cut = next.width() > 0 && next.height() > 0;
-        const struct millrace_word word = {text.c_str(), is_cut, place.left(), place.top(), place.right(), place.bottom(), box.rotation()};
+        std::vector<double> widths;
+        if (may_run_left(text)) {
+            for (size_t at = 0; at < letters; at++) widths.push_back(box.char_bbox(at).width());
+        }
+        const struct millrace_word word = {
+            text.c_str(), is_cut, place.left(), place.top(), place.right(), place.bottom(), box.rotation(),
+            box.has_space_after(), widths.empty() ? nullptr : widths.data(), letters};
         each(context, &word);
         count++;
     }

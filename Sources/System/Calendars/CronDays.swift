@@ -51,7 +51,8 @@ extension CronDays {
                 fromEnd |= 1
             } else if upper.hasPrefix("L-") {
                 guard let back = Int(upper.dropFirst(2)), (1...30).contains(back) else {
-                    throw field.complaint("\(ExpressionError.quoted(item)): behind L- stands a number from 1 to 30")
+                    throw field.complaint(
+                        "\(ExpressionError.quoted(item)): L- must be followed by a number from 1 to 30")
                 }
                 fromEnd |= 1 << UInt64(back)
             } else if upper.hasSuffix("W"), upper.count > 1 {
@@ -72,7 +73,7 @@ extension CronDays {
             if let hash = item.firstIndex(of: "#") {
                 let weekday = try field.number(item[..<hash], in: item) % 7
                 guard let count = Int(item[item.index(after: hash)...]), (1...5).contains(count) else {
-                    throw field.complaint("\(ExpressionError.quoted(item)): behind # stands a number from 1 to 5")
+                    throw field.complaint("\(ExpressionError.quoted(item)): # must be followed by a number from 1 to 5")
                 }
                 nth[weekday] |= 1 << UInt64(count)
             } else if item.last == "L" || item.last == "l" {

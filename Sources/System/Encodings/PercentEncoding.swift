@@ -23,6 +23,24 @@ package enum PercentEncoding {
         return String(decoding: out, as: UTF8.self)
     }
 
+    /// Strict: a broken escape is refused, never guessed, and so is a zero byte.
+    package static func decoded(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8.makeIterator()
+        while let byte = rest.next() {
+            if byte == UInt8(ascii: "%") {
+                guard let high = rest.next().flatMap(Hexadecimal.digit),
+                    let low = rest.next().flatMap(Hexadecimal.digit)
+                else { return nil }
+                bytes.append(high << 4 | low)
+            } else {
+                bytes.append(plusIsSpace && byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+            }
+        }
+        guard !bytes.contains(0) else { return nil }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
     package static func append(_ byte: UInt8, to out: inout [UInt8]) {
         out.append(UInt8(ascii: "%"))
         Hexadecimal.appendUpper(byte, to: &out)

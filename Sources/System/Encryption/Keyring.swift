@@ -27,7 +27,7 @@ package struct Keyring: Sendable, Equatable {
             }
             let id = halves.count == 2 ? String(halves[0]) : nil
             if let id, !Key.isID(id) {
-                throw .unusableKeys("the id of \(which) is malformed; use 1 to 32 letters, digits and the signs _ -")
+                throw .unusableKeys("the id of \(which) is malformed; use 1 to 32 letters, digits and _ -")
             }
             guard let data = Data(base64Encoded: String(text).trimmedEnd), data.count == AES.keySize else {
                 throw .unusableKeys("\(which) is not base64 of 32 bytes; millrace keys generate makes one")

@@ -46,7 +46,7 @@ package struct JSONReader {
         }
     }
 
-    package static let repeatedKey = "a key stands twice in this object"
+    package static let repeatedKey = "a key appears twice in this object"
 
     private let bytes: [UInt8]
     private let rules: Rules
@@ -103,11 +103,11 @@ package struct JSONReader {
 
     private mutating func end() throws(JSONProblem) {
         skipSpace()
-        guard position == bytes.count else { throw problem("there is more behind the end of the document") }
+        guard position == bytes.count else { throw problem("there is more after the end of the document") }
     }
 
     private mutating func value(depth: Int) throws(JSONProblem) -> JSONValue {
-        guard let byte = peek else { throw problem("the document ends where a value should stand") }
+        guard let byte = peek else { throw problem("the document ends where a value is expected") }
         switch byte {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)
@@ -116,8 +116,8 @@ package struct JSONReader {
         case UInt8(ascii: "t"): return try word("true", .bool(true))
         case UInt8(ascii: "f"): return try word("false", .bool(false))
         case UInt8(ascii: "n"): return try word("null", .null)
-        case UInt8(ascii: "'"): throw problem("texts stand in double quotes")
-        default: throw problem("a value should stand here")
+        case UInt8(ascii: "'"): throw problem("text must be in double quotes")
+        default: throw problem("a value is expected here")
         }
     }
 
@@ -141,7 +141,7 @@ package struct JSONReader {
 
     /// Up to the value.
     private mutating func key() throws(JSONProblem) -> String {
-        guard peek == UInt8(ascii: "\"") else { throw problem("a key in double quotes should stand here") }
+        guard peek == UInt8(ascii: "\"") else { throw problem("a key in double quotes is expected here") }
         let key = try string()
         skipSpace()
         guard peek == UInt8(ascii: ":") else { throw problem("a colon should follow the key") }
@@ -172,7 +172,7 @@ package struct JSONReader {
         guard count > 0 else { return false }
         let close = bracket == UInt8(ascii: "}") ? "}" : "]"
         guard let byte = peek else { throw problem("the document ends before the closing \(close)") }
-        guard byte == UInt8(ascii: ",") else { throw problem("a comma or \(close) should stand here") }
+        guard byte == UInt8(ascii: ",") else { throw problem("a comma or \(close) is expected here") }
         position += 1
         skipSpace()
         guard peek != bracket else { throw problem("a comma before \(close) leads nowhere") }
@@ -180,7 +180,7 @@ package struct JSONReader {
     }
 
     private mutating func word(_ word: String, _ value: JSONValue) throws(JSONProblem) -> JSONValue {
-        guard bytes[position...].starts(with: word.utf8) else { throw problem("a value should stand here") }
+        guard bytes[position...].starts(with: word.utf8) else { throw problem("a value is expected here") }
         position += word.utf8.count
         return value
     }
@@ -190,7 +190,7 @@ package struct JSONReader {
         if peek == UInt8(ascii: "-") { position += 1 }
         if peek == UInt8(ascii: "0") {
             position += 1
-            if let next = peek, Self.isDigit(next) { throw problem("a number does not start with 0", at: start) }
+            if let next = peek, Self.isDigit(next) { throw problem("a number must not start with 0", at: start) }
         } else {
             try digits()
         }
@@ -207,7 +207,7 @@ package struct JSONReader {
     }
 
     private mutating func digits() throws(JSONProblem) {
-        guard let first = peek, Self.isDigit(first) else { throw problem("a digit should stand here") }
+        guard let first = peek, Self.isDigit(first) else { throw problem("a digit is expected here") }
         while let next = peek, Self.isDigit(next) { position += 1 }
     }
 
@@ -249,7 +249,7 @@ extension JSONReader {
         case UInt8(ascii: "f"): return [0x0c]
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [bytes[start + 1]]
         case UInt8(ascii: "u"): return try unicode(from: start)
-        default: throw problem("JSON knows no such escape", at: start)
+        default: throw problem("JSON has no such escape", at: start)
         }
     }
 

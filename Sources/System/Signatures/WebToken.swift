@@ -61,10 +61,10 @@ package struct WebTokenRules: Sendable {
     package enum Refusal: String, Error, Sendable {
         case malformed = "it is not a well-formed web token"
         case tooLarge = "it is too large"
-        case repeatedKey = "a key stands twice in its header or in its claims"
+        case repeatedKey = "a key appears twice in its header or in its claims"
         case critical = "its header has an extension that is not understood"
         case type = "it is a token for another purpose"
-        case algorithm = "its algorithm is another than that of the key"
+        case algorithm = "its algorithm is not that of the key"
         case unknownKey = "no key here has the id that it names"
         case signature = "its signature is wrong"
         case expired = "it has expired"

@@ -106,6 +106,27 @@ import Testing
         }
     }
 
+    @Test func `a text that seems wrong is kept where its picture says even less`() async throws {
+        let line = "!#$ %&' ,/: ;<> ?@[] {}~ ^&% $#! @;: ><? /,' ]&["
+        let bytes = pdf([
+            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 480 160]/Contents 4 0 R/Resources<</Font<</F<</Type/Font"
+                + "/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
+            stream("", "BT /F 12 Tf 20 140 Td 14 TL " + String(repeating: "(\(line)) Tj T* ", count: 8) + "ET"),
+        ])
+        try await withDocuments { bench in
+            let (id, ended) = try await bench.read(bytes)
+            #expect(ended == "completed")
+            let page = try await bench.connection.value(
+                """
+                select concat_ws(' ', content ->> 'origin', content ->> 'dropped', sentence)
+                from millrace.document_page join millrace.document_content using (document, page) where document = '\(id)'
+                """)
+            #expect(page?.hasPrefix("own its own text seems wrong") == true, "\(page ?? "no page")")
+            #expect(count("?@[]", try await bench.text(id)) == 8)
+        }
+    }
+
     private func chosen(_ bench: DocumentBench, _ more: String) async throws -> String? {
         let id = try await bench.submit(hello(), more)
         return try await bench.connection.value(

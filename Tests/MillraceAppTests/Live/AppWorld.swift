@@ -3,8 +3,8 @@ import Composition
 import Foundation
 import Gateway
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 import Supervision
 import TestSupport
@@ -103,6 +103,11 @@ struct AppWorld: Sendable {
         try await serving { try await queue.drain() }
     }
 
+    /// Whether apps may call a function of this name.
+    func has(_ door: String) async throws -> Bool {
+        try await owner.bool("select exists (select from millrace.door where for_apps and name = '\(door)')")
+    }
+
     // MARK: clients
 
     /// A token as Supabase issues them.
@@ -121,8 +126,8 @@ struct AppWorld: Sendable {
     /// - Parameter asked: told how long each pause should have been.
     func calls(
         _ person: String, attempts: Int = 3, at place: URL? = nil, shift: Double = 0,
-        token: (@Sendable (String?) async throws -> String)? = nil,
-        asked: @escaping @Sendable (Duration) -> Void = { _ in }
+        token: (@Sendable (String?) async throws -> String)? = nil, breaker: BreakerRules = .off,
+        observer: (@Sendable (AppCallReport) -> Void)? = nil, asked: @escaping @Sendable (Duration) -> Void = { _ in }
     ) -> AppCalls {
         var configuration = AppConfiguration(url: place ?? url, token: token ?? { _ in Self.token(of: person) })
         configuration.retry.attempts = attempts
@@ -131,6 +136,8 @@ struct AppWorld: Sendable {
         configuration.patience = .ample
         configuration.shortPatience = .ample
         configuration.heartbeatPatience = .ample
+        configuration.breaker = breaker
+        configuration.observer = observer
         let pauses = Pauses(
             now: { Date(timeIntervalSinceNow: shift) },
             sleep: { pause in

@@ -100,7 +100,7 @@ import Testing
             try await world.serving {
                 let calls = world.calls("anna")
                 var request = try calls.post(
-                    "v1/rpc/mood_log", ["person": "anna", "color": "happy"] as [String: AppValue])
+                    "v1/rpc/mood_log", ["person": "anna", "color": "happy"] as [String: AppValue], name: "mood_log")
                 request.headers["Idempotency-Key"] = "the-same-each-time"
                 let first: UUID = try AppCalls.decoded(try await calls.send(request))
                 let again = try await calls.send(request)

@@ -22,12 +22,14 @@ import Testing
         }
         for name in [
             "check-house", "house_sql.py", "house_doors.py", "house_package.py", "house_pictures.py",
-            "house_promises.py",
+            "house_promises.py", "house_words.py",
         ] {
             let file = Self.script.deletingLastPathComponent().appending(path: name)
             try write(try String(contentsOf: file, encoding: .utf8), to: "deploy/\(name)")
         }
-        try write("Plain words.\n", to: "README.md")
+        try write(
+            "Plain words: it was so already.\n<!-- made by deploy/pictures: processes --><!-- end -->\n",
+            to: "README.md")
         try write(
             "| 1 | a | ✗ | later |\n| 2 | b | ◐ | no |\n| 3 | c | ✓ | `Absent\u{54}ests` |\n| 4 | d | ✓ | words |\n",
             to: "deploy/guides/promises.md")
@@ -73,7 +75,8 @@ import Testing
             "python3", [root.appending(path: "deploy/check-house").path], errors: true)
         #expect(outcome.status == 1)
         for words in [
-            "the type Twice stands in Jobs and Mail", "Two.swift imports C: CZlib",
+            "the type Twice stands in Jobs and Mail", "README.md:1: “Plain words: it was so already",
+            "Two.swift imports C: CZlib",
             "Two.swift imports another domain: Quests", "Three.swift (Engine) imports Mail (Domains)",
             "Three.swift:2 says", "Four.swift has 401 lines", "Five.swift:1 is 82 lines long",
             "the lock 1297239619, 0 has 2 purposes", "Six.swift:2 asks the whole server",
@@ -81,6 +84,7 @@ import Testing
             "the suite SameTests stands in Tests/JobsTests/Nine.swift and Tests/QueuesTests/Nine.swift",
             "Ten.swift:2 awaits a task of its own",
             "the pictures of Sources/ARCHITECTURE.md are not those of the code",
+            "the pictures of README.md are not those of the code",
             "Eight.swift:2 changes a session's search_path", "waking.c:1 changes a session's search_path",
             "clock.sql:2 one_call uses millrace.mail_now: mail stands above base",
             "clock.sql:6 one_text uses millrace.mail: mail stands above base",

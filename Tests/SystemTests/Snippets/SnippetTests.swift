@@ -9,7 +9,7 @@ import Testing
         let all = try Snippet.all()
         for snippet in all {
             #expect(
-                ["sql", "sh", "swift", "python", "javascript", "json", "text"].contains(snippet.language),
+                ["sql", "sh", "swift", "python", "javascript", "json", "text", "mermaid"].contains(snippet.language),
                 "\(snippet): \(snippet.language)")
             if snippet.language == "sql" {
                 #expect(snippet.role.map { Reader.names.contains($0[0]) } == true, "\(snippet) names no role")

@@ -133,16 +133,21 @@ package final class BrowserPage: Sendable {
         try await evaluate("document.body ? document.body.innerText : ''", as: String.self)
     }
 
-    /// Writes the whole page as a picture to the folder of screenshots, if one is given.
-    package func screenshot(_ name: String) async throws {
+    /// Writes the page as a picture to the folder of screenshots, if one is given: the whole of it, or what is in sight.
+    package func screenshot(_ name: String, isWhole: Bool = true) async throws {
         guard let folder = Browser.screenshots else { return }
         struct Reply: Decodable { let data: Data }
         let reply = try await send(
-            "Page.captureScreenshot", ["format": "png", "captureBeyondViewport": true], as: Reply.self)
+            "Page.captureScreenshot", ["format": "png", "captureBeyondViewport": isWhole], as: Reply.self)
         let file = folder.appending(path: "\(name).png")
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try reply.data.write(to: file)
+        // The window was as large as the page for a moment. What moved for that counts for nobody.
+        guard hasScript else { return }
+        _ = try await layoutShift()
+        _ = try await evaluate(
+            "(window.millraceShifts.sum = 0, window.millraceShifts.moved = [], true)", as: Bool.self)
     }
 
     // MARK: the protocol

@@ -115,7 +115,8 @@ def main():
     person = client(ada)
     own = person.rpc("document_register", {"storage_url": "https://files.example.com/b.pdf", "title": "B"}).execute().data
     expect("a person's own document", person.rpc("document", {"id": own}).single().execute().data["owner"], "ada")
-    expect("what the server keeps is the server's", len(person.rpc("document", {"id": document}).execute().data), 0)
+    expect("what the server registers for a person is there for it", person.rpc("document", {"id": document}).single().execute().data["title"], "A")
+    expect("and for nobody else", len(client(key(role="authenticated", sub="bob")).rpc("document", {"id": document}).execute().data), 0)
     expect("a person's own streak", person.rpc("streak", {"person": "ada"}).execute().data["person"], "ada")
     for name, call in {
         "another's streak": ("streak", {"person": "bob", "actor": "bob"}),

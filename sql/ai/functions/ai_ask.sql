@@ -5,7 +5,7 @@ create or replace function millrace.ai_providers_tell(providers jsonb) returns b
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if jsonb_typeof(ai_providers_tell.providers) is distinct from 'array' then
-        perform millrace.refuse('providers is no list', 'providers', 'Give [{"name", "wire", "model", "batches"}].');
+        perform millrace.refuse('providers is not a list', 'providers', 'Give [{"name", "wire", "model", "batches"}].');
     end if;
     delete from millrace.ai_provider p where p.name not in (select x ->> 'name' from jsonb_array_elements(ai_providers_tell.providers) x);
     insert into millrace.ai_provider as p (name, place, wire, model, has_batches, told_at)
@@ -35,10 +35,10 @@ begin
     end if;
     -- With an actor it is that person who switches.
     if ai_switch.scope = 'tenant' and me is not null and (millrace.claims(ai_switch.caller) is not null or not millrace.is_backend(ai_switch.caller)) then
-        perform millrace.refuse('only a back end switches a tenant', 'scope', 'A parent switches the family.', '42501', 'permission');
+        perform millrace.refuse('only a back end may switch AI on or off for a tenant', 'scope', 'A parent can switch it for the family.', '42501', 'permission');
     end if;
     if ai_switch.scope = 'family' and me is not null and not millrace.family_has(ai_switch.name, me, true) then
-        perform millrace.refuse('the actor is not a parent of this family', 'actor', 'Parents switch their family.', '42501', 'permission');
+        perform millrace.refuse('the actor is not a parent of this family', 'actor', 'Only a parent can switch it for the family.', '42501', 'permission');
     end if;
     if ai_switch.scope = 'family' and not exists (select from millrace.family f where f.family = ai_switch.name) then
         perform millrace.refuse(format('there is no family %L', left(ai_switch.name, 60)), 'name', null, 'P0002', 'not_found');
@@ -54,7 +54,7 @@ begin
 end $$;
 select millrace.door_is('ai', 'ai_switch', 'client, worker', 'actor family', 'Switches AI on or off, for a family.',
     audited => true, words => '{"scope": ["tenant", "family"]}',
-    who_may => array['switch AI on or off for its family: parent, back end, staff']);
+    who_may => array['switch AI on or off for their family: parent, back end, staff']);
 
 create or replace function millrace.ai_switches() returns table (scope text, name text, is_on boolean, changed_at timestamptz, changed_by text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -135,7 +135,7 @@ create or replace function millrace.ai_quota_refuse(q millrace.ai_question) retu
 language plpgsql stable as $$
 begin
     if millrace.ai_person_left(q) <= 0 then
-        perform millrace.refuse_quota('the person has used the tokens that it may use for this purpose today', 'actor', 'The next day begins at midnight UTC.', q.person_most,
+        perform millrace.refuse_quota('this person has used up today''s tokens for this purpose', 'actor', 'The next day begins at midnight UTC.', q.person_most,
             millrace.day_used('ai:' || q.purpose, millrace.keyed_hash('person', q.actor)), (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
     end if;
     perform millrace.refuse_quota('the tokens of this period are used up', 'tenant', 'See the view quotas for when the next period begins.', x.allowed, ceil(x.used),
@@ -155,13 +155,13 @@ begin
     end if;
     select k into strange from jsonb_object_keys(given) k where k not in ('locale', 'model', 'priority', 'run_at', 'room', 'ref', 'fresh', 'may_wait') limit 1;
     if found then
-        perform millrace.refuse(format('options.%s is unknown', left(strange, 60)), 'options', 'Known are locale, model, priority, run_at, room, ref, fresh and may_wait.');
+        perform millrace.refuse(format('options.%s is unknown', left(strange, 60)), 'options', 'Allowed: locale, model, priority, run_at, room, ref, fresh and may_wait.');
     end if;
     if given ->> 'locale' !~ '^[A-Za-z0-9-]{1,35}$' then
         perform millrace.refuse('options.locale is malformed', 'options', 'Give for example pt-BR.');
     end if;
     if (given ? 'may_wait' and jsonb_typeof(given -> 'may_wait') <> 'boolean') or (given -> 'may_wait' = 'true' and given ? 'run_at') then
-        perform millrace.refuse('options.may_wait is no boolean, or given with run_at', 'options', 'A question that may wait is asked when a batch of the provider is.');
+        perform millrace.refuse('options.may_wait must be true or false, and cannot be combined with run_at', 'options', 'A question that may wait is sent with the provider''s next batch.');
     end if;
     if given ->> 'model' !~ '^[!-~]{1,200}$' then
         perform millrace.refuse('options.model is malformed', 'options', 'Give the name of a model, or provider:model.');
@@ -202,7 +202,7 @@ begin
     select e.key into strange from jsonb_each(the_input) e where jsonb_typeof(e.value) not in ('string', 'number', 'null')
         or length(e.value #>> '{}') > coalesce((variables -> e.key ->> 'max')::int, 1000000) order by e.key limit 1;
     if found then
-        perform millrace.refuse(format('input.%s is no text or number, or longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
+        perform millrace.refuse(format('input.%s is neither text nor a number, or is longer than its variable allows', strange), 'input', 'Give a text within the bound of the variable.');
     end if;
 end $$;
 
@@ -227,15 +227,15 @@ declare
 begin
     select x.* into p from millrace.ai_purpose(the_purpose) x;
     if p.version is null then
-        perform millrace.refuse(format('there is no purpose %L', left(the_purpose, 60)), 'purpose', 'millrace ai purposes lists those there are; ai_purpose_put adds one.', 'P0002', 'not_found');
+        perform millrace.refuse(format('there is no purpose %L', left(the_purpose, 60)), 'purpose', 'millrace ai purposes lists them all; ai_purpose_put adds one.', 'P0002', 'not_found');
     end if;
     payer.purpose := the_purpose;
     payer.account := the_account;
     payer.actor := the_actor;
     payer.person_most := case when counts_person then coalesce((p.limits ->> 'client_tokens')::bigint, millrace.ai_client_tokens()) end;
     if payer.person_most = 0 then
-        perform millrace.refuse(format('only back ends ask for the purpose %L', left(the_purpose, 60)), 'purpose',
-            'An admin says otherwise with limits.client_tokens of ai_purpose_put.', '42501', 'permission');
+        perform millrace.refuse(format('only back ends may ask for the purpose %L', left(the_purpose, 60)), 'purpose',
+            'An admin can allow others with limits.client_tokens of ai_purpose_put.', '42501', 'permission');
     end if;
     perform millrace.ai_input_check(p.variables, the_input);
     perform millrace.ai_must_be_on(the_tenant, the_actor);
@@ -270,6 +270,29 @@ begin
     return the_id;
 end $$;
 
+-- Asks in the name of a person, or of a back end that names none.
+create or replace function millrace.ai_ask_as(the_purpose text, the_input jsonb, tenant text, the_actor text, the_options jsonb, caller name) returns uuid
+language plpgsql volatile as $$
+declare
+    the_tenant text := millrace.tenant_of(ai_ask_as.tenant, ai_ask_as.caller);
+begin
+    if millrace.is_no_tenant(the_tenant) or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
+    end if;
+    return millrace.ai_put(the_purpose, the_input, the_tenant, the_actor, the_options, millrace.claims(ai_ask_as.caller) is not null or not millrace.is_backend(ai_ask_as.caller), ai_ask_as.caller);
+end $$;
+
+-- For rooms that have made sure that the person sees what is asked about: that is the ref, and with it the question goes (ai_erase_ref).
+create or replace function millrace.ai_ask_about(the_room text, the_ref uuid, the_purpose text, the_input jsonb, tenant text, the_actor text, the_options jsonb, caller name) returns uuid
+language plpgsql volatile as $$
+begin
+    perform millrace.ai_options(the_options);
+    if the_options ?| array['room', 'ref'] then
+        perform millrace.refuse('options.room and ref are set by the function itself', 'options', 'Leave them out.');
+    end if;
+    return millrace.ai_ask_as(the_purpose, the_input, ai_ask_about.tenant, the_actor, the_options || jsonb_build_object('room', the_room, 'ref', the_ref), ai_ask_about.caller);
+end $$;
+
 -- Asks a model for a purpose: in the caller's transaction, a row and a job. Returns the question's id; ai_answer reads it.
 create or replace function millrace.ai_ask(
     purpose text, input jsonb, tenant text default null, actor text default null, options jsonb default '{}', caller millrace.caller_name default current_user
@@ -277,17 +300,13 @@ create or replace function millrace.ai_ask(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     me text := millrace.actor_of(ai_ask.actor, caller => ai_ask.caller);
-    the_tenant text := millrace.tenant_of(ai_ask.tenant, ai_ask.caller);
 begin
-    if millrace.is_no_tenant(the_tenant) or the_tenant ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
-        perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
-    end if;
     perform millrace.ai_options(ai_ask.options);
     if ai_ask.options ?| array['room', 'ref'] and not millrace.is_backend(ai_ask.caller) then
         perform millrace.refuse('options.room and ref are for back ends', 'options', 'Leave them out.', '42501', 'permission');
     end if;
-    return millrace.ai_put(ai_ask.purpose, ai_ask.input, the_tenant, me, ai_ask.options, millrace.claims(ai_ask.caller) is not null or not millrace.is_backend(ai_ask.caller), ai_ask.caller);
+    return millrace.ai_ask_as(ai_ask.purpose, ai_ask.input, ai_ask.tenant, me, ai_ask.options, ai_ask.caller);
 end $$;
 select millrace.door_is('ai', 'ai_ask', 'client, worker', 'actor person',
     'Asks a model for a purpose. Returns the question''s id.',
-    who_may => array['ask a model in its name: itself, back end, staff']);
+    who_may => array['ask a model in their name: itself, back end, staff']);

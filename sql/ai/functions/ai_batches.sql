@@ -18,7 +18,7 @@ declare
 begin
     select * into run from millrace.live_run(token);
     if not millrace.job_serves(run.job, null, null, null) then
-        perform millrace.refuse('this job was not made for it', 'token', 'Millrace enqueues these jobs itself.', '42501', 'permission');
+        perform millrace.refuse('this job may not work on batches', 'token', 'Millrace enqueues these jobs itself.', '42501', 'permission');
     end if;
 end $$;
 
@@ -251,7 +251,7 @@ begin
        from millrace.ai_call x where x.batch = b.id and x.outcome = 'running' and x.counts_for is not null having count(*) > 0;
     for c in select x.* from millrace.ai_call x where x.batch = b.id and x.outcome = 'running' order by x.account, x.id loop
         perform millrace.ai_call_close(c.id, case b.status when 'failed' then 'failed' else 'unknown' end, case when b.status = 'failed' then 0 end, case when b.status = 'failed' then 0 end,
-            'unknown', 'the batch has no result of it');
+            'unknown', 'the batch has no result for it');
         perform millrace.ai_single(q.id) from millrace.ai_question q where q.id = c.question and q.batch = b.id;
     end loop;
     perform millrace.ai_batch_gather(w.batch_of) from (select distinct q.batch_of from millrace.ai_question q where q.status = 'waiting' and q.batch_of is not null and q.batch is null) w;

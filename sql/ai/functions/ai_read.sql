@@ -25,7 +25,7 @@ begin
     end if;
 end $$;
 select millrace.door_is('ai', 'ai_answer', 'client, worker', 'actor person', 'A question to a model, and its answer.',
-    who_may => array['read an answer to it: itself, back end, staff']);
+    who_may => array['read an answer given to them: itself, back end, staff']);
 
 -- The actor's own questions but those about its messages, the newest first, after the one in `after`.
 create or replace function millrace.ai_own(after uuid default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
@@ -56,7 +56,7 @@ begin
     end loop;
 end $$;
 select millrace.door_is('ai', 'ai_own', 'client, worker', 'actor person', 'The person''s own questions to models.',
-    who_may => array['see what it has asked: itself, back end, staff']);
+    who_may => array['see what they have asked: itself, back end, staff']);
 
 -- For operators: questions without what was asked and answered.
 create or replace function millrace.ai_list(of_purpose text default null, of_status text default null, of_tenant text default null, after bigint default null, page int default 50)

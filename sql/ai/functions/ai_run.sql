@@ -124,7 +124,7 @@ begin
     end if;
     select x.* into p from millrace.ai_purpose(q.purpose, q.version) x;
     if p.version is null then
-        perform millrace.ai_end(q.id, 'failed', 'not_found', 'the purpose is not there any more');
+        perform millrace.ai_end(q.id, 'failed', 'not_found', 'the purpose no longer exists');
         what := 'done';
         return;
     end if;
@@ -155,7 +155,7 @@ begin
     perform millrace.live_run(ai_call_open.token);
     select * into q from millrace.ai_question x where x.id = ai_call_open.question and x.status = 'asking' for no key update;
     if not found then
-        perform millrace.refuse('the question is not asked any more', 'question', 'Stop: it was erased or ended.', '55000', 'conflict');
+        perform millrace.refuse('the question is no longer open', 'question', 'Stop: it was erased or has ended.', '55000', 'conflict');
     end if;
     -- Without a warning that the quota is used up: what calls that run now have reserved may come back.
     waits := millrace.ai_may_come_back(q, most, false);
@@ -230,7 +230,7 @@ declare
 begin
     select * into q from millrace.ai_question x where x.id = ai_answered.question and x.status = 'asking' for no key update;
     if not found then
-        perform millrace.refuse('the question is not asked any more', 'question', 'Stop: it was erased or ended.', '55000', 'conflict');
+        perform millrace.refuse('the question is no longer open', 'question', 'Stop: it was erased or has ended.', '55000', 'conflict');
     end if;
     problem := millrace.ai_problem(p.schema, ai_answered.answer) from millrace.ai_purpose(q.purpose, q.version) p;
     if problem is not null then

@@ -3,7 +3,7 @@
 
 create or replace function millrace.ai_schema_words() returns text[]
 language sql immutable parallel safe as $$
-    select array['type', 'description', 'properties', 'required', 'enum', 'items', 'minLength', 'maxLength', 'minItems', 'maxItems', 'additionalProperties']
+    select array['type', 'description', 'properties', 'required', 'enum', 'items', 'minLength', 'maxLength', 'minItems', 'maxItems', 'minimum', 'maximum', 'additionalProperties']
 $$;
 
 -- What is wrong with a schema, and where; null: nothing.
@@ -26,7 +26,7 @@ begin
         return format('%s: the word %L is not supported', path, left(strange, 60));
     end if;
     if schema ? 'description' and jsonb_typeof(schema -> 'description') <> 'string' then
-        return format('%s: description is no text', path);
+        return format('%s: description is not text', path);
     end if;
     the_type := case when jsonb_typeof(schema -> 'type') = 'string' then schema ->> 'type' end;
     if the_type is null or the_type not in ('object', 'array', 'string', 'integer', 'number', 'boolean') then
@@ -38,10 +38,14 @@ begin
         if schema ? one.word and one.of <> the_type then
             return format('%s: %s belongs to %s', path, one.word, one.of);
         end if;
-        if one.word ~ '^(min|max)' and schema ? one.word and coalesce(jsonb_typeof(schema -> one.word) <> 'number' or schema ->> one.word !~ '^[0-9]{1,7}$', true) then
-            return format('%s: %s is no whole number from 0 to 9999999', path, one.word);
+        if one.word ~ '^(min|max)(Length|Items)$' and schema ? one.word and coalesce(jsonb_typeof(schema -> one.word) <> 'number' or schema ->> one.word !~ '^[0-9]{1,7}$', true) then
+            return format('%s: %s is not a whole number from 0 to 9999999', path, one.word);
         end if;
     end loop;
+    if schema ?| array['minimum', 'maximum'] and (the_type not in ('integer', 'number')
+        or jsonb_typeof(coalesce(schema -> 'minimum', '0')) <> 'number' or jsonb_typeof(coalesce(schema -> 'maximum', '0')) <> 'number') then
+        return format('%s: minimum and maximum are numbers, and belong to integer and number', path);
+    end if;
     if schema ? 'enum' and (jsonb_typeof(schema -> 'enum') <> 'array' or jsonb_array_length(schema -> 'enum') not between 1 and 100
         or exists (select from jsonb_array_elements(schema -> 'enum') e where jsonb_typeof(e) not in ('string', 'number', 'boolean'))) then
         return format('%s: enum is a list of 1 to 100 texts, numbers, true or false', path);
@@ -59,7 +63,7 @@ begin
         end if;
         if schema ? 'required' and (jsonb_typeof(schema -> 'required') <> 'array'
             or exists (select from jsonb_array_elements(schema -> 'required') e where jsonb_typeof(e) <> 'string' or not (schema -> 'properties') ? (e #>> '{}'))) then
-            return format('%s: required is no list of names of properties', path);
+            return format('%s: required is not a list of names of properties', path);
         end if;
         for one in select p.key, p.value from jsonb_each(schema -> 'properties') p order by p.key loop
             found_problem := millrace.ai_schema_problem(one.value, path || '.' || left(one.key, 60), depth + 1);
@@ -85,9 +89,16 @@ begin
         return format('%s is not of type %s', path, the_type);
     end if;
     if schema ? 'enum' and not exists (select from jsonb_array_elements(schema -> 'enum') e(one) where e.one = ai_misfit.value) then
-        return format('%s is none of the allowed values', path);
+        return format('%s is not one of the allowed values', path);
     end if;
-    if the_type = 'string' then
+    if the_type in ('integer', 'number') then
+        if value::numeric < (schema ->> 'minimum')::numeric then
+            return format('%s is less than %s', path, schema ->> 'minimum');
+        end if;
+        if value::numeric > (schema ->> 'maximum')::numeric then
+            return format('%s is more than %s', path, schema ->> 'maximum');
+        end if;
+    elsif the_type = 'string' then
         n := length(value #>> '{}');
         if n < (schema ->> 'minLength')::int then
             return format('%s has fewer than %s characters', path, schema ->> 'minLength');

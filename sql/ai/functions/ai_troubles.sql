@@ -1,6 +1,6 @@
 -- For operators: what keeps questions from being answered, and a purpose as it can be put again.
 
--- late: questions that are due for more than 15 minutes and have no answer. unserved: purposes whose jobs no living worker takes, while it takes those of
+-- late: questions that are due for more than 15 minutes and have no answer. unserved: purposes whose jobs no running worker takes, while it takes those of
 -- others, as workers of earlier versions do with those that an app added. serving: sessions of workers that take such jobs at all. unbounded: purposes that were
 -- put before purposes said how much a person may use. undeleted: what could not be deleted at providers, since when, some of it, and why.
 create or replace function millrace.ai_troubles(out providers text[], out switched bigint, out late bigint, out late_s float8, out unserved text[], out serving bigint,

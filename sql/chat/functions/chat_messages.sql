@@ -1,6 +1,6 @@
 -- Messages: sending, reading, deleting, searching. What changes a thread's messages holds its lock; what moves a member's mark holds the member's row.
 
--- The family, locked, if this message may complete its quest of today; null: there is nothing to complete. Families are locked before threads.
+-- The family, locked, if this message may complete their quest of today; null: there is nothing to complete. Families are locked before threads.
 -- One query on the way of every message; a family that no worker has taken over its midnight yet is looked at more closely.
 create or replace function millrace.chat_quest_family(the_thread uuid, me text) returns millrace.quest_family
 language plpgsql volatile as $$
@@ -98,8 +98,8 @@ create or replace function millrace.chat_message_same(old bytea, the_digest byte
 language plpgsql volatile as $$
 begin
     if old is distinct from the_digest then
-        perform millrace.refuse(format('message %s is sent already, with other content', the_id), 'id',
-            'The same id with the same content gets the first answer; give another message another id.', '23505', 'conflict');
+        perform millrace.refuse(format('message %s was already sent with different content', the_id), 'id',
+            'Repeating an id with the same content returns the first answer; use a new id for another message.', '23505', 'conflict');
     end if;
 end $$;
 
@@ -112,11 +112,11 @@ declare
     fits boolean := millrace.day_take('chat', who, most);
 begin
     if not fits then
-        perform millrace.refuse_quota('the person has sent as many messages today as it may', 'actor', format('At most %s a day; the next day begins at midnight UTC.', most),
+        perform millrace.refuse_quota('this person has reached today''s limit of messages', 'actor', format('At most %s a day; the next day begins at midnight UTC.', most),
             most, most, (millrace.today_utc() + 1)::timestamp at time zone 'UTC');
     end if;
     if the_tenant <> '' and exists (select from millrace.quota q where q.tenant = the_tenant and q.name = 'messages') and not millrace.quota_use(the_tenant, 'messages', 1) then
-        perform millrace.refuse_quota('the tenant has sent as many messages in this period as it may', 'tenant', 'See the view quotas for when the next one begins.',
+        perform millrace.refuse_quota('the tenant has used up its messages for this period', 'tenant', 'See the view quotas for when the next one begins.',
             q.allowed, q.used, millrace.quota_reset(q.period, q.since)) from millrace.quota q where q.tenant = the_tenant and q.name = 'messages';
     end if;
 end $$;
@@ -135,7 +135,7 @@ begin
          where b.id = the_blob and (one.url like 'upload:%' or millrace.blob_may_use(the_blob, caller, millrace.is_staff(caller), millrace.caller_tenant(caller)))
            for key share;
         if not found then
-            perform millrace.refuse('there is nothing under the storage_url of an attachment', 'attachments', 'Put the file to the url of chat_upload first; it is kept for two days.',
+            perform millrace.refuse('there is nothing under the storage_url of an attachment', 'attachments', 'First upload the file to the url that chat_upload returned; it is kept for two days.',
                 'P0002', 'not_found');
         end if;
         insert into millrace.chat_attachment (message, n, blob, size, mime_type, name) values (the_message, one.n, the_blob, the_size, one.type, one.name);
@@ -215,7 +215,7 @@ begin
     return millrace.chat_tombstone(chat_delete.id);
 end $$;
 select millrace.door_is('chat', 'chat_delete', 'client, worker', 'actor message',
-    'Deletes a message of the person''s.', who_may => array['delete a message of its: itself, back end, staff']);
+    'Deletes one of the person''s messages.', who_may => array['delete one of their messages: itself, back end, staff']);
 
 -- For an operator, of any message.
 create or replace function millrace.chat_remove(id uuid, caller millrace.caller_name default current_user) returns boolean
@@ -254,6 +254,7 @@ begin
         return false;
     end if;
     perform millrace.ai_erase_ref('chat', m.id);          -- what was asked about it has its text
+    perform millrace.ai_erase_ref('threads', m.thread);
     perform millrace.blob_release(a.blob, 'chat:' || a.message || ':' || a.n) from millrace.chat_attachment a where a.message = m.id order by a.blob;
     delete from millrace.chat_attachment a where a.message = m.id;
     update millrace.chat_member x set passed = x.passed + 1
@@ -404,7 +405,7 @@ begin
           from millrace.chat_member m where m.thread = x.thread and m.person <> me and m.since_n <= x.n order by m.person;
 end $$;
 select millrace.door_is('chat', 'chat_status', 'client, worker', 'actor message',
-    'How far the others have come with a message of the person''s.');
+    'Who has received and read one of the person''s messages.');
 
 -- A link to a file of a message. The link is all that is needed, so it ends by itself, and with the message, and when the person that it was made for does
 -- not see the message any more.

@@ -19,7 +19,7 @@ begin
     end if;
     for one in select e.key, e.value from jsonb_each(rules) e order by 1 loop
         if one.key not in ('day', 'keep_days', 'moderate') then
-            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are day, keep_days and moderate.');
+            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Allowed: day, keep_days and moderate.');
         end if;
         if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
             perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many messages a day, or how many days.');
@@ -78,7 +78,7 @@ begin
         perform millrace.refuse(format('the text has more than %s characters', millrace.most('message')), 'text', 'Send it in several messages.', '53400', 'too_large');
     end if;
     if given ~ E'[\\u0001-\\u0008\\u000b-\\u001f\\u007f-\\u009f]' then
-        perform millrace.refuse('the text has control characters', 'text', 'Only line feeds and tabs may stand in it.');
+        perform millrace.refuse('the text has control characters', 'text', 'Only line feeds and tabs are allowed.');
     end if;
     return nullif(btrim(given, E' \t\n'), '');
 end $$;
@@ -104,7 +104,7 @@ begin
     end if;
     for one in select e from jsonb_array_elements(given) e loop
         if jsonb_typeof(one) <> 'object' or one - array['storage_url', 'mime_type', 'name'] <> '{}' then
-            perform millrace.refuse('an attachment is not an object of storage_url, mime_type and name', 'attachments', 'Give the three, name if you like.');
+            perform millrace.refuse('an attachment is not an object with storage_url, mime_type and name', 'attachments', 'Give storage_url and mime_type, and optionally name.');
         end if;
         if coalesce(one ->> 'storage_url', '') !~ '^(blob:[0-9a-f]{64}|upload:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$' then
             perform millrace.refuse('the storage_url of an attachment has an unknown form', 'attachments', 'Give what chat_upload returned, or blob:<sha256>.');
@@ -127,7 +127,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     me text := millrace.acting_person(chat_upload.actor, caller => chat_upload.caller);
 begin
-    perform millrace.day_must_take('chat_upload', millrace.keyed_hash('person', me), millrace.counted('files'), 'five hundred files were sent today', 'size');
+    perform millrace.day_must_take('chat_upload', millrace.keyed_hash('person', me), millrace.counted('files'), 'the limit of 500 files a day is reached', 'size');
     return query select l.url, l.storage_url, l.expires_at
         from millrace.upload_link(chat_upload.size, lower(chat_upload.mime_type), the_owner => chat_upload.caller,
             the_tenant => millrace.tenant_of(null, chat_upload.caller)) l;

@@ -19,7 +19,7 @@ declare
     t timestamptz;
 begin
     if cardinality(chat_thread_create.members) > millrace.most('thread_members') then
-        perform millrace.refuse(format('members names more than %s', millrace.most('thread_members')), 'members', 'Name fewer, or nobody for the whole family.', '53400', 'too_large');
+        perform millrace.refuse(format('members has more than %s names', millrace.most('thread_members')), 'members', 'Name fewer, or leave it empty for the whole family.', '53400', 'too_large');
     end if;
     perform millrace.valid_name(o, 'members') from unnest(others) o;
     if the_family is not null then
@@ -36,14 +36,14 @@ begin
     perform millrace.family_lock_as(the_family, me, false);
     t := millrace.now();
     if chat_thread_create.members is not null and cardinality(others) = 0 then
-        perform millrace.refuse('members names nobody else', 'members', 'Name who is to be in it, or nobody for the whole family.');
+        perform millrace.refuse('members has nobody but the person', 'members', 'Name the members, or leave it empty for the whole family.');
     end if;
     if exists (select from unnest(others) o where not millrace.family_has(the_family, o, false)) then
         perform millrace.refuse('members names somebody who is neither in the family nor an accepted contact', 'members', null, '42501', 'permission');
     end if;
     select * into old from millrace.chat_thread h where h.id = the_id;
     if not found then
-        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), millrace.counted('threads'), 'fifty threads were begun today', 'members');
+        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), millrace.counted('threads'), 'the limit of 50 new threads a day is reached', 'members');
         insert into millrace.chat_thread (id, family, everybody, title, created_by, digest, last_seq, last_at, created_at)
         values (the_id, the_family, chat_thread_create.members is null, the_title, me, the_digest, nextval('millrace.chat_seq'), t, t)
             on conflict (id) do nothing;
@@ -66,8 +66,8 @@ create or replace function millrace.chat_thread_same(old millrace.chat_thread, m
 language plpgsql volatile as $$
 begin
     if old.digest is distinct from the_digest or not exists (select from millrace.chat_member m where m.thread = old.id and m.person = me) then
-        perform millrace.refuse(format('thread %s exists already, with other content', the_id), 'id',
-            'The same id with the same content gets the first answer; give another thread another id.', '23505', 'conflict');
+        perform millrace.refuse(format('thread %s already exists with different content', the_id), 'id',
+            'Repeating an id with the same content returns the first answer; use a new id for another thread.', '23505', 'conflict');
     end if;
 end $$;
 
@@ -91,7 +91,7 @@ begin
     end if;
     select * into h from millrace.chat_thread x where x.first_person = one and x.second_person = other and x.family is null for no key update;
     if h.id is null then
-        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), millrace.counted('threads'), 'fifty threads were begun today', 'members');
+        perform millrace.day_must_take('chat_thread', millrace.keyed_hash('person', me), millrace.counted('threads'), 'the limit of 50 new threads a day is reached', 'members');
         insert into millrace.chat_thread (id, first_person, second_person, title, created_by, digest, last_seq, last_at, created_at)
         values (the_id, one, other, the_title, me, the_digest, nextval('millrace.chat_seq'), t, t)
             on conflict do nothing returning * into h;
@@ -158,7 +158,7 @@ declare
     h millrace.chat_thread := millrace.chat_lock(chat_leave.thread, me);
 begin
     if h.family is null then
-        perform millrace.refuse('a thread with a contact ends with the contact', 'thread', 'Remove the contact with check_in_contact_remove, or decline with check_in_accept.',
+        perform millrace.refuse('a thread with a contact can only end together with the contact', 'thread', 'Remove the contact with check_in_contact_remove, or decline with check_in_accept.',
             '55000', 'wrong_state');
     end if;
     return millrace.chat_member_gone(h, me);
@@ -204,6 +204,7 @@ begin
     perform millrace.blob_release(a.blob, 'chat:' || a.message || ':' || a.n) from millrace.chat_attachment a where a.message = any (the_ids) order by a.blob;
     delete from millrace.chat_attachment a where a.message = any (the_ids);
     perform millrace.ai_erase_ref('chat', m) from unnest(the_ids) m;
+    perform millrace.ai_erase_ref('threads', x.thread) from (select distinct m.thread from millrace.chat_message m where m.id = any (the_ids)) x;
     delete from millrace.chat_message m where m.id = any (the_ids);
     get diagnostics gone = row_count;
     return gone;

@@ -169,7 +169,7 @@ begin
     return (answer ->> 'alarm')::uuid;
 end $$;
 select millrace.door_is('checkins', 'check_in_alarm', 'client, worker', 'actor person',
-    'Raises an alarm now. Returns its id.', who_may => array['call for help in its name: itself, back end, staff']);
+    'Raises an alarm now. Returns its id.', who_may => array['call for help in their name: itself, back end, staff']);
 
 -- The whole chain once, marked as a test at every place. At most ten a day: contacts said yes to being told, not to being rung all day.
 create or replace function millrace.check_in_drill(person text, actor text default null, caller millrace.caller_name default current_user) returns uuid
@@ -180,7 +180,7 @@ declare
     a millrace.alarm;
 begin
     perform millrace.acts_as_person(check_in_drill.actor, check_in_drill.person, caller => check_in_drill.caller);
-    perform millrace.day_must_take('drill', millrace.keyed_hash('person', check_in_drill.person), millrace.counted('drills'), 'there were ten drills today', 'person');
+    perform millrace.day_must_take('drill', millrace.keyed_hash('person', check_in_drill.person), millrace.counted('drills'), 'the limit of 10 drills a day is reached', 'person');
     if cardinality(millrace.watch_steps(check_in_drill.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
             'Name one with check_in_contact and have the address confirmed.', '55000', 'wrong_state');
@@ -193,7 +193,7 @@ begin
     return a.id;
 end $$;
 select millrace.door_is('checkins', 'check_in_drill', 'client, worker', 'actor person',
-    'Raises an alarm that is marked as a test.', who_may => array['drill its contacts: itself, back end, staff']);
+    'Raises an alarm that is marked as a test.', who_may => array['drill their contacts: itself, back end, staff']);
 
 -- The alarm's new state. A contact answers for itself; with claims it must be their subject.
 create or replace function millrace.check_in_respond(alarm uuid, contact text, answer text, caller millrace.caller_name default current_user) returns text
@@ -209,7 +209,7 @@ begin
         perform millrace.refuse(format('the answer %L is unknown', left(check_in_respond.answer, 60)), 'answer', 'Give acknowledged, on_my_way, cannot or safe.');
     end if;
     if me <> check_in_respond.contact then
-        perform millrace.refuse('a contact answers for itself', 'contact', 'Act as the contact.', '42501', 'permission');
+        perform millrace.refuse('contacts must answer for themselves', 'contact', 'Act as the contact.', '42501', 'permission');
     end if;
     -- The right is part of the statement that locks.
     select * into a from millrace.alarm x
@@ -225,7 +225,7 @@ begin
         return a.state;
     end if;
     if check_in_respond.contact = a.person and check_in_respond.answer <> 'safe' then
-        perform millrace.refuse('the person itself can only say that it is safe', 'answer', 'Give safe.');
+        perform millrace.refuse('the person can only answer that they are safe', 'answer', 'Give safe.');
     end if;
     if check_in_respond.answer = millrace.alarm_answer(a.id, check_in_respond.contact) then
         return a.state;                                    -- said before
@@ -259,7 +259,7 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_respond', 'client, worker', 'actor person', 'Answers an alarm.',
     words => '{"answer": ["acknowledged", "on_my_way", "cannot", "safe"]}',
-    who_may => array['answer its alarm: contact, back end, staff', 'say that it is safe: itself, back end, staff']);
+    who_may => array['answer their alarm: contact, back end, staff', 'say that they are safe: itself, back end, staff']);
 
 -- The contact who had answered no longer looks after it: another contact who has answered does, or the chain continues.
 create or replace function millrace.alarm_let_go(a millrace.alarm, who text, t timestamptz) returns millrace.alarm
@@ -304,35 +304,43 @@ begin
     return true;
 end $$;
 select millrace.door_is('checkins', 'check_in_resolve', 'worker, operator', 'staff', audited => true,
-    who_may => array['end its alarm as an operator: staff']);
+    who_may => array['end their alarm as an operator: staff']);
 
 -- The page behind a signed link: the alarm as this contact sees it, or the question whether it agrees to be a contact.
-create or replace function millrace.alarm_page(the_alarm uuid, the_ref uuid) returns jsonb
+create or replace function millrace.alarm_page(the_alarm uuid, the_ref uuid, the_language text default null) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     d millrace.watch_address;
     a millrace.alarm;
+    silent millrace.alarm;
+    chosen text := case when the_language is not null then millrace.words_language(the_language) end;
 begin
     select * into d from millrace.watch_address x where x.ref = the_ref;
     if not found then
         -- The contact is no longer named. The person who was asked can still say “never again”.
-        return (select jsonb_build_object('consent', case when millrace.consent_blocked(l.address) then 'never' else 'over' end)
+        return (select jsonb_build_object('consent', case when millrace.consent_blocked(l.address) then 'never' else 'over' end,
+                    'may_ask_again', exists (select from millrace.consent_never n where n.address = l.address and n.how = 'link'))
                   from millrace.consent_link l where l.ref = the_ref and the_alarm is null);
     end if;
     if the_alarm is null then
         return jsonb_build_object('person', d.person, 'name', millrace.display_name(d.person), 'contact', d.contact, 'channel', d.channel,
             'language', millrace.words_language(millrace.consent_locale(d.person, d.contact, d.channel)),
             'consent', case when millrace.consent_blocked(d.hash) then 'never' when d.declined_at is not null then 'declined'
-                            when d.verified_at is not null then 'given' else 'asked' end);
+                            when d.verified_at is not null then 'given' else 'asked' end,
+            'may_ask_again', exists (select from millrace.consent_never n where n.address = d.hash and n.how = 'link'));
     end if;
     select * into a from millrace.alarm x where x.id = the_alarm and x.person = d.person;
     if not found then
         return null;
     end if;
-    return jsonb_build_object('person', a.person, 'contact', d.contact, 'state', a.state, 'test', a.cause = 'drill', 'answer', millrace.alarm_answer(a.id, d.contact))
-        || millrace.alarm_words(a, case a.state when 'resolved' then 'resolved' else 'raised' end,
-            (select e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'safe' order by e.id desc limit 1), d.contact)
-        || jsonb_build_object('language', millrace.alarm_language(a.person, d.contact), 'place', case when d.verified_at is not null and d.declined_at is null then millrace.place_shown(a.id, a.person, d.contact) end)
+    -- The page shows the note by itself, in the words of its author.
+    silent := a;
+    silent.note := null;
+    return jsonb_build_object('person', a.person, 'name', millrace.display_name(a.person), 'contact', d.contact, 'state', a.state, 'test', a.cause = 'drill',
+            'answer', millrace.alarm_answer(a.id, d.contact), 'note', case when a.state <> 'resolved' then a.note end)
+        || millrace.alarm_words(silent, case a.state when 'resolved' then 'resolved' else 'raised' end,
+            (select e.contact from millrace.alarm_event e where e.alarm = a.id and e.what = 'safe' order by e.id desc limit 1), d.contact, chosen)
+        || jsonb_build_object('language', coalesce(chosen, millrace.alarm_language(a.person, d.contact)), 'place', case when d.verified_at is not null and d.declined_at is null then millrace.place_shown(a.id, a.person, d.contact) end)
         || jsonb_build_object('answers', coalesce((select jsonb_agg(jsonb_build_object('contact', e.contact, 'name', millrace.contact_name(a.person, e.contact),
                  'answer', e.what, 'at', e.at, 'local', millrace.time_in_zone(e.at, millrace.alarm_zone(a.person, d.contact)))
                  order by e.id)

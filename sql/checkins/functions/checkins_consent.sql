@@ -25,7 +25,7 @@ begin
     end if;
     for one in select e.key, e.value from jsonb_each(rules) e order by 1 loop
         if one.key not in ('asker_day', 'address_day') then
-            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Known are asker_day and address_day.');
+            perform millrace.refuse(format('the rule %L is unknown', left(one.key, 60)), 'rules', 'Allowed: asker_day and address_day.');
         end if;
         if jsonb_typeof(one.value) <> 'number' or one.value #>> '{}' !~ '^[0-9]{1,6}$' then
             perform millrace.refuse(format('%s is not a whole number from 0 to 999999', one.key), 'rules', 'Give how many questions a day; 0 for none.');
@@ -147,14 +147,18 @@ begin
     return is_new;
 end $$;
 
+-- The hash of the address that a link was sent to; null: there was no such link.
+create or replace function millrace.consent_address(the_ref uuid) returns bytea
+language sql stable as $$
+    select coalesce((select d.hash from millrace.watch_address d where d.ref = the_ref), (select l.address from millrace.consent_link l where l.ref = the_ref))
+$$;
+
 -- The answer “never again” by the link, even after the contact was removed. False: it was given before.
 create or replace function millrace.check_in_never(ref uuid) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    the_address bytea;
+    the_address bytea := millrace.consent_address(check_in_never.ref);
 begin
-    select coalesce((select d.hash from millrace.watch_address d where d.ref = check_in_never.ref),
-                    (select l.address from millrace.consent_link l where l.ref = check_in_never.ref)) into the_address;
     if the_address is null then
         perform millrace.refuse('there is no such contact', 'ref', null, 'P0002', 'not_found');
     end if;
@@ -162,6 +166,20 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_never', 'worker', 'staff',
     who_may => array['say by a link that an address never agrees: staff']);
+
+-- Takes “never again” back, by the link and if it was given by a link. Agreements that ended with it stay ended. False: there is nothing to take back.
+create or replace function millrace.check_in_never_undo(ref uuid) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    the_address bytea := millrace.consent_address(check_in_never_undo.ref);
+begin
+    if the_address is null then
+        perform millrace.refuse('there is no such contact', 'ref', null, 'P0002', 'not_found');
+    end if;
+    delete from millrace.consent_never n where n.address = the_address and n.how = 'link';
+    return found;
+end $$;
+select millrace.door_is('checkins', 'check_in_never_undo', 'worker', 'staff');
 
 -- For an operator: the channel is mail, sms, voice, or push with a person's id.
 create or replace function millrace.consent_block(channel text, address text, caller millrace.caller_name default current_user) returns boolean
@@ -194,7 +212,7 @@ create or replace function millrace.consent_named(channel text, address text) re
 language plpgsql stable as $$
 begin
     if channel is null or channel not in ('mail', 'sms', 'voice', 'push') then
-        perform millrace.refuse(format('the channel %L is unknown', left(channel, 60)), 'channel', 'Known are mail, sms, voice and push.');
+        perform millrace.refuse(format('the channel %L is unknown', left(channel, 60)), 'channel', 'Allowed: mail, sms, voice and push.');
     end if;
     if address is null or length(address) not between 1 and 576 then
         perform millrace.refuse('the address is missing or too long', 'address', 'Give a mail address, a number as +4915112345678, or a person''s id for push.');
@@ -251,7 +269,7 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_accept', 'client, worker', 'actor person',
     'Says yes or no to being somebody''s contact.',
-    who_may => array['say yes to being its contact: contact, back end, staff']);
+    who_may => array['agree to be their contact: contact, back end, staff']);
 
 -- For an operator who learned of the agreement in another way, by telephone or on paper.
 create or replace function millrace.check_in_confirm(person text, contact text, channels text[] default null) returns int
@@ -269,7 +287,7 @@ begin
     return millrace.consent_set(refs, true, 'operator');
 end $$;
 select millrace.door_is('checkins', 'check_in_confirm', 'worker', 'staff',
-    who_may => array['confirm a contact of its as an operator: staff']);
+    who_may => array['confirm one of their contacts as an operator: staff']);
 
 -- Asks again at addresses without an answer; returns how many.
 create or replace function millrace.check_in_consent_ask(person text, contact text, actor text default null, caller millrace.caller_name default current_user) returns int
@@ -280,7 +298,7 @@ begin
     return millrace.consent_ask(check_in_consent_ask.person, check_in_consent_ask.contact, millrace.now());
 end $$;
 select millrace.door_is('checkins', 'check_in_consent_ask', 'client, worker', 'actor person',
-    'Asks a contact again whether it agrees.', who_may => array['ask a contact of its again: itself, back end, staff']);
+    'Asks a contact for consent again.', who_may => array['ask one of their contacts again: itself, back end, staff']);
 
 -- Addresses from before they were counted by their hashes; and how often those had been asked.
 do $$

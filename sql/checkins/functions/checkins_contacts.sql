@@ -20,10 +20,10 @@ begin
         perform millrace.refuse('a person cannot be their own contact', 'contact', 'Name somebody else.');
     end if;
     if check_in_contact.step is null or check_in_contact.step not between 1 and 20 then
-        perform millrace.refuse('step is out of range', 'step', 'Give 1, who is told first, to 20.');
+        perform millrace.refuse('step is out of range', 'step', 'Give 1 (told first) to 20.');
     end if;
     if check_in_contact.channels is null or jsonb_typeof(check_in_contact.channels) <> 'object' or check_in_contact.channels = '{}' then
-        perform millrace.refuse('channels is not an object with a channel', 'channels', 'Give {"mail": "a@example.com", "sms": "+4915112345678", "push": true}.');
+        perform millrace.refuse('channels is not an object with at least one channel', 'channels', 'Give {"mail": "a@example.com", "sms": "+4915112345678", "push": true}.');
     end if;
     for one in select e.key, e.value from jsonb_each(check_in_contact.channels) e loop
         case one.key
@@ -38,11 +38,11 @@ begin
                 perform millrace.refuse('push is not true', 'channels', 'Give "push": true, or leave it out.');
             end if;
         else
-            perform millrace.refuse(format('the channel %L is unknown', left(one.key, 60)), 'channels', 'Known are mail, sms, voice and push.');
+            perform millrace.refuse(format('the channel %L is unknown', left(one.key, 60)), 'channels', 'Allowed: mail, sms, voice and push.');
         end case;
     end loop;
     if (select count(*) from millrace.watch_contact c where c.person = check_in_contact.person and c.contact <> check_in_contact.contact) >= millrace.counted('contacts') then
-        perform millrace.refuse_quota('there are 50 contacts already', 'contact', 'Remove one first.', millrace.counted('contacts'), millrace.counted('contacts'));
+        perform millrace.refuse_quota('there are already 50 contacts', 'contact', 'Remove one first.', millrace.counted('contacts'), millrace.counted('contacts'));
     end if;
     insert into millrace.watch_contact as c (person, contact, step, wait, created_at)
     values (check_in_contact.person, check_in_contact.contact, check_in_contact.step, check_in_contact.wait, t)
@@ -70,7 +70,7 @@ begin
     return verified;
 end $$;
 select millrace.door_is('checkins', 'check_in_contact', 'client, worker', 'actor person',
-    'Names a contact, and how it is reached.', who_may => array['name a contact of its: itself, back end, staff']);
+    'Names a contact, and how to reach them.', who_may => array['name a contact for them: itself, back end, staff']);
 
 -- What the person says of a contact, for itself: a name and a group; and what that contact, once its account has agreed, sees of the person's watch:
 -- nothing, its state, or its times too. null leaves a value as it is, and an empty text clears it. Whom an alarm tells does not depend on it.
@@ -105,8 +105,8 @@ begin
     return true;
 end $$;
 select millrace.door_is('checkins', 'check_in_contact_details', 'client, worker', 'actor person',
-    'Says how the person calls a contact, its group, and what it sees.', words => '{"shares": ["", "nothing", "state", "times"]}',
-    who_may => array['say what a contact of its sees: itself, back end, staff']);
+    'Sets the person''s own name and group for a contact, and what the contact may see.', words => '{"shares": ["", "nothing", "state", "times"]}',
+    who_may => array['set what one of their contacts sees: itself, back end, staff']);
 
 -- Refuses a change that would leave a running watch without anybody to tell.
 create or replace function millrace.watch_must_reach(the_person text) returns void
@@ -135,4 +135,4 @@ begin
     return true;
 end $$;
 select millrace.door_is('checkins', 'check_in_contact_remove', 'client, worker', 'actor person', 'Removes a contact.',
-    who_may => array['remove a contact of its: itself, back end, staff']);
+    who_may => array['remove one of their contacts: itself, back end, staff']);

@@ -41,7 +41,7 @@ begin
                 case when (reach ->> 'reaches_nobody')::boolean then 'no contact has a confirmed address' else 'all contacts were told, and nobody answered' end),
             'tell somebody by telephone, and give that person a contact who can be reached', jsonb_build_object('alarm', a.id),
             format('millrace checkins contacts %s', millrace.why_word(a.person)),
-            array[format('alarm %s is open since %s', a.id, millrace.why_time(a.raised_at)), coalesce('its contacts: ' || (reach ->> 'sentence'), 'nobody can be told')]);
+            array[format('alarm %s has been open since %s', a.id, millrace.why_time(a.raised_at)), coalesce('its contacts: ' || (reach ->> 'sentence'), 'nobody can be told')]);
     end if;
     if exists (select from millrace.watch w where w.wake_at is not null) and coalesce(beat < t - interval '1 min', true) then
         return coalesce(millrace.why_unserved('check-ins', 'people are watched over', '--checkins'),

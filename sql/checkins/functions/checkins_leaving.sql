@@ -17,9 +17,9 @@ begin
             || format(case when a.cause = 'help' then millrace.in_language(language, 'You were told that somebody asked for help at %s.', 'Du hast erfahren, dass jemand um %s um Hilfe gebeten hat.', 'أُبلغت بطلب مساعدة في %s.')
                            else millrace.in_language(language, 'You were told of a check-in that was due by %s.', 'Du hast von einer Meldung erfahren, die bis %s fällig war.', 'أُبلغت بتأكيد سلامة كان منتظرًا حتى %s.') end, due)
             || ' '
-            || case when is_erased then millrace.in_language(language, 'The person does not use this service any more.', 'Die Person nutzt diesen Dienst nicht mehr.', 'لم يعد هذا الشخص يستخدم هذه الخدمة.')
-                    else format(millrace.in_language(language, 'You are not a contact of %s there any more.', 'Du bist dort kein Kontakt von %s mehr.', 'لم تعد من جهات اتصال %s.'), name) end
-            || millrace.in_language(language, ' Nothing more is asked of you.', ' Du musst nichts weiter tun.', ' لا يُطلب منك شيء آخر.'));
+            || case when is_erased then millrace.in_language(language, 'This person no longer uses this service.', 'Die Person nutzt diesen Dienst nicht mehr.', 'لم يعد هذا الشخص يستخدم هذه الخدمة.')
+                    else format(millrace.in_language(language, 'You are no longer a contact of %s there.', 'Du bist dort kein Kontakt von %s mehr.', 'لم تعد من جهات اتصال %s.'), name) end
+            || millrace.in_language(language, ' You do not need to do anything.', ' Du musst nichts weiter tun.', ' لا يُطلب منك شيء آخر.'));
 end $$;
 
 -- Tells contacts who were told of this alarm, and who are about to be removed, that it is over for them: either one contact, at the

@@ -16,10 +16,10 @@ begin
         perform millrace.refuse(format('the place takes more than the %s bytes allowed', millrace.most('place')), 'place', hint, '53400', 'too_large');
     end if;
     if jsonb_typeof(place_checked.place) <> 'object' then
-        perform millrace.refuse('the place is no object', 'place', hint);
+        perform millrace.refuse('the place is not an object', 'place', hint);
     end if;
     if exists (select from jsonb_object_keys(place_checked.place) k where k not in ('latitude', 'longitude', 'accuracy', 'at')) then
-        perform millrace.refuse('the place has a key beside latitude, longitude, accuracy and at', 'place', hint);
+        perform millrace.refuse('the place has keys other than latitude, longitude, accuracy and at', 'place', hint);
     end if;
     foreach one in array array['latitude', 'longitude', 'accuracy'] loop
         if one = 'accuracy' and not coalesce(place_checked.place ? one and place_checked.place -> one <> 'null', false) then
@@ -33,7 +33,7 @@ begin
     if coalesce(place_checked.place ? 'at' and place_checked.place -> 'at' <> 'null', false) then
         made := millrace.sync_time(place_checked.place -> 'at');
         if made is null then
-            perform millrace.refuse('the time of the place is not one', 'place', hint);
+            perform millrace.refuse('the place''s time is not a valid time', 'place', hint);
         end if;
     end if;
     -- A clock that is ahead makes no place of the future.

@@ -33,7 +33,7 @@ $$;
 
 create or replace function millrace.alarm_zone(the_person text, reader text) returns text
 language sql stable as $$
-    select coalesce(millrace.zone_of(millrace.contact_account(the_person, reader)), (select w.zone from millrace.watch w where w.person = the_person), 'UTC')
+    select coalesce(millrace.zone_of(millrace.contact_account(the_person, reader)), (select nullif(w.zone, 'UTC') from millrace.watch w where w.person = the_person), millrace.zone_of(the_person), 'UTC')
 $$;
 
 -- The map that links to places open for a reader.

@@ -62,15 +62,15 @@ language sql immutable as $$
 $$;
 
 -- A title and a sentence for every stage, in the reader's language: English, where it is none of those here. What is only a test says so first.
--- `reader` is a contact of the alarm's person; without one the language is that person's own.
-create or replace function millrace.alarm_words(a millrace.alarm, stage text, who text default null, reader text default null) returns jsonb
+-- `reader` is a contact of the alarm's person; without one the language is that person's own. `said_in`: the language that the reader has chosen on a page.
+create or replace function millrace.alarm_words(a millrace.alarm, stage text, who text default null, reader text default null, said_in text default null) returns jsonb
 language plpgsql stable as $$
 declare
     w millrace.watch;
     zone text := millrace.alarm_zone(a.person, reader);
     title text;
     body text;
-    language text := millrace.alarm_language(a.person, reader);
+    language text := coalesce(said_in, millrace.alarm_language(a.person, reader));
     test text := case when a.cause = 'drill' then millrace.in_language(language, 'TEST: ', 'TEST: ', 'TEST (تجربة): ') else '' end;
     name text := millrace.display_name(a.person);
     contact text := coalesce(millrace.contact_name(a.person, who), millrace.in_language(language, 'A contact', 'Ein Kontakt', 'إحدى جهات الاتصال'));
@@ -90,13 +90,13 @@ begin
             body := body || format(millrace.in_language(language, ' This message is late by %s.', ' Diese Nachricht kommt um %s zu spät.', ' تأخرت هذه الرسالة بمقدار %s.'), date_trunc('second', a.late_by));
         end if;
         if a.note is not null then
-            body := body || ' ' || format(millrace.in_language(language, 'Note: %s', 'Notiz: %s', 'ملاحظة: %s'), a.note);
+            body := body || ' ' || format(millrace.in_language(language, 'Note: “%s”', 'Notiz: „%s“', 'ملاحظة: «%s»'), a.note);
         end if;
         if stage = 'escalated' then
             body := body || millrace.in_language(language, ' Nobody has answered yet.', ' Es hat noch niemand geantwortet.', ' لم يجب أحد بعد.');
         end if;
-        body := body || case when a.cause = 'drill' then millrace.in_language(language, ' Please say that you got it.', ' Bitte antworte, dass du sie bekommen hast.', ' يرجى الرد بأنها وصلت.')
-            else millrace.in_language(language, ' Please say whether you can look after it.', ' Bitte antworte, ob du dich kümmern kannst.', ' يرجى الرد إن كان بإمكانكم متابعة الأمر.') end;
+        body := body || case when a.cause = 'drill' then millrace.in_language(language, ' Please confirm that you got it.', ' Bitte antworte, dass du sie bekommen hast.', ' يرجى الرد بأنها وصلت.')
+            else millrace.in_language(language, ' Please say whether you can help.', ' Bitte antworte, ob du dich kümmern kannst.', ' يرجى الرد إن كان بإمكانكم متابعة الأمر.') end;
     when 'acknowledged' then
         title := format(millrace.in_language(language, '%s looks after %s', '%s kümmert sich um %s', 'رد من %s على إنذار %s'), contact, name);
         body := format(millrace.in_language(language, '%s has answered the alarm about %s.', '%s hat auf den Alarm um %s geantwortet.', 'وصل رد من %s على الإنذار الخاص بـ %s.'), contact, name);
@@ -126,7 +126,7 @@ begin
     return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
         when 'de' then jsonb_build_object('title', 'Bitte melde dich', 'body', format('Bitte melde dich bis %s, sonst erfahren es deine Kontakte.', due))
         when 'ar' then jsonb_build_object('title', 'يرجى تأكيد السلامة', 'body', format('يرجى تأكيد السلامة حتى %s، وإلا فستُبلَّغ جهات الاتصال.', millrace.time_within('ar', due)))
-        else jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts are told.', due)) end;
+        else jsonb_build_object('title', 'Please check in', 'body', format('Please check in by %s, or your contacts will be told.', due)) end;
 end $$;
 
 -- What an address reads that is asked whether it wants to be told.
@@ -137,11 +137,11 @@ declare
     name text := millrace.display_name(the_person);
 begin
     return jsonb_build_object('locale', locale) || case millrace.words_language(locale)
-        when 'de' then jsonb_build_object('title', format('%s nennt dich als Kontakt', name), 'body',
+        when 'de' then jsonb_build_object('title', format('%s möchte dich als Notfallkontakt', name), 'body',
             format('%s fragt, ob du es erfahren willst, wenn %s sich nicht meldet. Bitte antworte mit Ja, Nein oder „Nie wieder fragen“.', name, name))
         when 'ar' then jsonb_build_object('title', format('طلب من %s لتكون جهة اتصال', name), 'body',
             format('السؤال من %s: هل تريد أن تُبلَّغ إذا لم يصل تأكيد السلامة؟ يرجى الرد بنعم أو لا أو «لا تسألوني مرة أخرى».', name))
-        else jsonb_build_object('title', format('%s names you as a contact', name), 'body',
+        else jsonb_build_object('title', format('%s wants you as an emergency contact', name), 'body',
             format('%s asks whether you want to be told when they do not check in. Please say yes, no, or never ask me again.', name)) end;
 end $$;
 

@@ -33,7 +33,7 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_watched', 'client, worker', 'actor person',
     'Whom the person watches over, and who asks it to.', words => '{"consent": ["asked", "given", "declined"]}',
-    who_may => array['see whom it watches over: itself, back end, staff']);
+    who_may => array['see whom they watch over: itself, back end, staff']);
 
 -- What a person shares of its watch. That it was warned is its own.
 create or replace function millrace.watch_shared(the_person text, shares text) returns jsonb
@@ -107,7 +107,7 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_alarms', 'client, worker', 'actor person',
     'The person''s own alarms, and those that it was told of.',
-    who_may => array['see the alarms that it has or was told of: itself, back end, staff']);
+    who_may => array['see the alarms that they raised or were told of: itself, back end, staff']);
 
 -- One of them. The person itself also sees who was told, when and how.
 create or replace function millrace.check_in_alarm_show(alarm uuid, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -129,4 +129,4 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_alarm_show', 'client, worker', 'actor',
     'One alarm, with its words, answers and place.',
-    who_may => array['see its alarm: itself, contact, back end, staff']);
+    who_may => array['see their alarm: itself, contact, back end, staff']);

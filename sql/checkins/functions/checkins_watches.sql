@@ -133,7 +133,7 @@ begin
     perform millrace.valid_zone(check_in_arm.zone);
     if cardinality(millrace.watch_steps(check_in_arm.person)) = 0 then
         perform millrace.refuse('no contact of this person has a verified address', 'person',
-            'Name one with check_in_contact; it counts when the contact has said yes at that address.', '55000', 'wrong_state');
+            'Name one with check_in_contact; it counts once the contact has agreed through that address.', '55000', 'wrong_state');
     end if;
     select * into w from millrace.watch x where x.person = check_in_arm.person for no key update;
     t := millrace.now();
@@ -152,7 +152,7 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_arm', 'client, worker', 'actor person',
     'Arms the person''s watch: a missing check-in will raise an alarm.',
-    who_may => array['arm its watch: itself, back end, staff']);
+    who_may => array['arm their watch: itself, back end, staff']);
 
 -- An open alarm stays open: a person in danger may be forced to disarm.
 create or replace function millrace.check_in_disarm(person text, reason text default null, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -177,7 +177,7 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_disarm', 'client, worker', 'actor person',
     'Disarms the person''s watch. Open alarms stay open.',
-    who_may => array['disarm its watch: itself, back end, staff']);
+    who_may => array['disarm their watch: itself, back end, staff']);
 
 -- The new expiry; null when the watch does not run.
 create or replace function millrace.check_in_set_interval(person text, every interval, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
@@ -213,7 +213,7 @@ begin
     return w.expires_at;
 end $$;
 select millrace.door_is('checkins', 'check_in_set_interval', 'client, worker', 'actor person',
-    'Changes how often the person checks in.', who_may => array['change its interval: itself, back end, staff']);
+    'Changes how often the person checks in.', who_may => array['change their interval: itself, back end, staff']);
 
 -- Until then no check-in counts as missed; the interval starts when the pause ends.
 create or replace function millrace.check_in_pause(person text, until timestamptz, actor text default null, caller millrace.caller_name default current_user) returns timestamptz
@@ -228,7 +228,7 @@ begin
     w := millrace.watch_of(check_in_pause.person);
     t := millrace.now();
     if the_end is null or the_end <= t or the_end > t + interval '366 days' then
-        perform millrace.refuse('until lies in the past, or more than a year ahead', 'until', 'Give when the watch is to go on; check_in_disarm ends it.');
+        perform millrace.refuse('until lies in the past, or more than a year ahead', 'until', 'Give the time when the watch should resume; check_in_disarm ends it.');
     end if;
     if w.state in ('expired', 'disarmed') or w.expires_at <= t then
         perform millrace.refuse(case w.state when 'disarmed' then 'the watch is disarmed' else 'the watch has expired' end, 'person',
@@ -240,7 +240,7 @@ begin
     return the_end + w.every;
 end $$;
 select millrace.door_is('checkins', 'check_in_pause', 'client, worker', 'actor person',
-    'Pauses the watch until a time.', who_may => array['pause its watch: itself, back end, staff']);
+    'Pauses the watch until a time.', who_may => array['pause their watch: itself, back end, staff']);
 
 -- A person's own watch, contacts and open alarms, as JSON. Contacts and alarms are shown without a watch, too: the contacts' agreement
 -- decides whether it can be armed, and a call for help needs no watch. Each alarm says who is told of it.
@@ -260,4 +260,4 @@ begin
 end $$;
 select millrace.door_is('checkins', 'check_in_show', 'client, worker', 'actor person',
     'The person''s watch, contacts and open alarms.',
-    who_may => array['see its watch, contacts and alarms: itself, back end, staff']);
+    who_may => array['see their watch, contacts and alarms: itself, back end, staff']);

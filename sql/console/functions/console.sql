@@ -2,13 +2,17 @@
 -- no contents of messages and documents, and no addresses.
 
 -- Schedules; null: all, up to 500. Their arguments are redacted.
-create or replace function millrace.schedules_shown(the_name text default null) returns setof millrace.schedules
+create or replace function millrace.schedules_shown(the_name text default null, after text default null, page int default 500, is_brief boolean default false)
+returns setof millrace.schedules
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
     one millrace.schedules;
 begin
-    for one in select * from millrace.schedules s where the_name is null or s.name = the_name order by s.name limit 500 loop
-        one.args := millrace.redact(one.kind, one.args);
+    for one in
+        select * from millrace.schedules s where (the_name is null or s.name = the_name) and (after is null or s.name > after)
+         order by s.name limit least(greatest(page, 1), 500)
+    loop
+        one.args := case when not is_brief then millrace.redact(one.kind, one.args) end;
         return next one;
     end loop;
 end $$;
@@ -18,6 +22,55 @@ select millrace.door_is('console', 'schedules_shown', 'admin, viewer', 'staff');
 create or replace function millrace.mail_shown(the_id uuid) returns jsonb
 language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$ select millrace.mail_story(the_id, false) $$;
 select millrace.door_is('console', 'mail_shown', 'admin, viewer', 'staff');
+
+-- What a message says, and to whom. That somebody has read it is in the audit. Those of the purpose security may hold a link that signs somebody in.
+create or replace function millrace.mail_content_shown(the_id uuid, caller millrace.caller_name default current_user) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    story jsonb := millrace.mail_story(mail_content_shown.the_id, true);
+begin
+    if story is null or jsonb_typeof(story -> 'content') is distinct from 'object' then
+        perform millrace.refuse(format('there is no message %s, or what it said is no longer kept', mail_content_shown.the_id), 'the_id', null, 'P0002', 'not_found');
+    end if;
+    if story ->> 'purpose' = 'security' then
+        perform millrace.refuse('what this message says is not shown', 'the_id', 'A message of the purpose security may hold a code, or a link that signs somebody in.',
+            '42501', 'permission');
+    end if;
+    perform millrace.audited('mail.read', mail_content_shown.the_id::text, null, caller => mail_content_shown.caller);
+    return story -> 'content';
+end $$;
+select millrace.door_is('console', 'mail_content_shown', 'admin, operator', 'staff', audited => true);
+
+-- Messages to an address, or with this in their subject; of the latter those among the newest 5,000 below `after`. Newest first.
+create or replace function millrace.mails_found(the_recipient text default null, the_subject text default null, after uuid default null, page int default 50,
+    caller millrace.caller_name default current_user)
+returns table (id uuid, kind text, status text, created_at timestamptz, sent_at timestamptz, error text, subject text, recipients text[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+#variable_conflict use_column
+declare
+    address text := millrace.mail_bare(nullif(btrim(mails_found.the_recipient), ''));
+    part text := lower(nullif(btrim(mails_found.the_subject), ''));
+    last_seq bigint := coalesce((select m.seq from millrace.mail m where m.id = mails_found.after), 9223372036854775807);
+begin
+    perform millrace.valid_page(mails_found.page);
+    if address is null and part is null then
+        perform millrace.refuse('a recipient or a part of the subject is needed', 'the_recipient');
+    elsif length(address) > millrace.most('mailbox') or length(part) > millrace.most('subject') then
+        perform millrace.refuse('the recipient or the subject is too long', 'the_recipient');
+    end if;
+    perform millrace.audited('mail.search', millrace.audit_address(address), jsonb_build_object('by_subject', part is not null), caller => mails_found.caller);
+    return query
+    select m.id, m.kind, m.status, m.created_at, m.sent_at, m.error, c.subject, c.recipients
+      from (
+        (select x.* from millrace.mail x where address is null and x.seq < last_seq order by x.seq desc limit 5000)
+        union all
+        (select x.* from millrace.mail_content a join millrace.mail x on x.id = a.message
+          where address is not null and a.addresses @> array[address] and x.seq < last_seq order by x.seq desc limit 5000)) m
+      join millrace.mail_content c on c.message = m.id
+     where part is null or position(part in lower(c.subject)) > 0
+     order by m.seq desc limit mails_found.page;
+end $$;
+select millrace.door_is('console', 'mails_found', 'admin, operator', 'staff', audited => true);
 
 -- Documents without title and owner, newest first.
 create or replace function millrace.documents_shown(the_status text default null, after uuid default null, page int default 50)
@@ -133,8 +186,39 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
 $$;
 select millrace.door_is('console', 'console_signed_out', 'admin, viewer', 'staff');
 
--- Several jobs as job_shown shows one, in the order of the ids; those that are gone are left out.
-create or replace function millrace.jobs_shown(ids bigint[]) returns setof millrace.jobs
+-- What lists of jobs show of each.
+create or replace function millrace.jobs_brief(ids bigint[]) returns setof millrace.jobs
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
+declare
+    names text := millrace.redact_names();
+begin
+    return query
+    select s.job, s.kind, q.name, s.state, j.lane >> 2, null::jsonb,
+           case when s.state in ('scheduled', 'blocked') then coalesce(s.until, j.enqueued_at) else coalesce(j.run_at, j.enqueued_at) end,
+           s.attempt, j.max_attempts::int, null::int, j.unique_key, j.limit_key, j.tenant, coalesce(j.tags, '{}'), null::jsonb, j.enqueued_at, s.since,
+           case when s.state in ('succeeded', 'cancelled', 'dead') then s.until end, p.name,
+           (select g.value || jsonb_build_object('stage', millrace.redact_said(g.value ->> 'stage', names), 'note', millrace.redact_said(g.value ->> 'note', names))
+              from millrace.progress_of(s.job) g(value) where s.state = 'running' and g.value is not null),
+           case when e.error is null then '[]' else jsonb_build_array(jsonb_build_object('error', millrace.redact_said(e.error, names))) end,
+           null::bigint[], null::text, null::jsonb
+      from unnest(jobs_brief.ids) with ordinality i(id, place)
+      join millrace.job_states(jobs_brief.ids) s on s.job = i.id and s.state is not null
+      join millrace.job j on j.id = s.job
+      join millrace.queue q on q.id = j.queue
+      left join millrace.process p on p.session = s.session
+      left join lateral (
+        select s.error where s.error is not null
+         union all
+        (select h.error from millrace.history h where s.error is null and s.state <> 'succeeded' and s.attempt > 0 and h.id = s.job and h.error is not null
+          order by h.finished desc limit 1)
+         limit 1) e on true
+     order by i.place;
+end $$;
+
+-- Several jobs as job_shown shows one, in the order of the ids; those that are gone are left out. Brief: without arguments, result, metadata
+-- and crashes, and of errors the last alone. That is what lists and live pages show, for a tenth of what whole ones cost.
+create or replace function millrace.jobs_shown(ids bigint[], is_brief boolean default false) returns setof millrace.jobs
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     n bigint;
@@ -143,6 +227,10 @@ begin
     if ids is null or cardinality(ids) > 500 then
         perform millrace.refuse('ids must be at most 500', 'ids');
     end if;
+    if is_brief then
+        return query select b.* from millrace.jobs_brief(jobs_shown.ids) b;
+        return;
+    end if;
     foreach n in array ids loop
         for one in select j.* from millrace.job(n) j loop
             return next millrace.job_redacted(one);
@@ -150,6 +238,38 @@ begin
     end loop;
 end $$;
 select millrace.door_is('console', 'jobs_shown', 'admin, viewer', 'staff');
+
+-- Jobs of a state, of which the ids are known, in another order: number, kind, queue, time (the one that the list of this state shows) or attempts. In the
+-- usual direction small numbers and names stand first, late times and many attempts; reversed, the other way round.
+create or replace function millrace.jobs_sorted(the_state text, ids bigint[], sort text, reversed boolean default false) returns bigint[]
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    ended constant boolean := the_state in ('succeeded', 'cancelled', 'dead');
+    falls boolean := coalesce(jobs_sorted.sort in ('time', 'attempts'), false) <> coalesce(jobs_sorted.reversed, false);
+begin
+    if jobs_sorted.ids is null or cardinality(jobs_sorted.ids) > 500 then
+        perform millrace.refuse('ids must be at most 500', 'ids');
+    end if;
+    if jobs_sorted.sort is null or jobs_sorted.sort not in ('number', 'kind', 'queue', 'time', 'attempts') then
+        perform millrace.refuse(format('jobs cannot be sorted by %L', left(jobs_sorted.sort, 60)), 'sort', 'Give number, kind, queue, time or attempts.');
+    end if;
+    return array(
+        select x.id
+          from (select i.id, case jobs_sorted.sort when 'kind' then k.name when 'queue' then q.name end collate "C" as word,
+                       case jobs_sorted.sort when 'number' then i.id when 'attempts' then coalesce(h.attempt, d.attempt)
+                           when 'time' then extract(epoch from case when ended then h.finished when the_state in ('scheduled', 'retrying') then d.due
+                               when the_state = 'running' then r.at else j.enqueued_at end) end as number
+                  from unnest(jobs_sorted.ids) i(id)
+                  left join millrace.job j on j.id = i.id
+                  left join lateral (select y.attempt, y.finished, y.kind, y.queue from millrace.history y where ended and y.id = i.id and y.outcome in (1, 2, 3) limit 1) h on true
+                  left join lateral (select y.attempt, y.due from millrace.timer y where not ended and y.job = i.id limit 1) d on true
+                  left join lateral (select y.at from millrace.job_running(i.id) y where the_state = 'running' limit 1) r on true
+                  left join millrace.kind k on k.id = coalesce(j.kind, h.kind)
+                  left join millrace.queue q on q.id = coalesce(j.queue, h.queue)) x
+         order by case when not falls then x.word end, case when falls then x.word end desc nulls last,
+               case when not falls then x.number end, case when falls then x.number end desc nulls last, x.id desc);
+end $$;
+select millrace.door_is('console', 'jobs_sorted', 'admin, viewer', 'staff');
 
 -- A question to a person as the console shows it: what the kind's rules hide is redacted, and there are no addresses.
 create or replace function millrace.approval_row(a millrace.approval) returns jsonb
@@ -184,3 +304,88 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select millrace.approval_row(a) from millrace.approval a where a.id = approval_shown.id
 $$;
 select millrace.door_is('console', 'approval_shown', 'admin, viewer', 'staff');
+
+-- Saved searches of jobs, by name.
+create or replace function millrace.console_searches() returns setof millrace.console_search
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select s.* from millrace.console_search s order by s.name limit 100
+$$;
+select millrace.door_is('console', 'console_searches', 'admin, viewer', 'staff');
+
+-- Saves a search, or changes the one with this name. False: it has these conditions already.
+create or replace function millrace.console_search_save(name text, filter jsonb, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    known constant text[] := '{state,queue,kind,tag,tenant,unique,limit,error,since,until,group,field,value,sort}';
+begin
+    if console_search_save.name is null or length(console_search_save.name) not between 1 and 128 or console_search_save.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
+        perform millrace.refuse('the name of a search has 1 to 128 characters and no control characters', 'name');
+    end if;
+    if jsonb_typeof(console_search_save.filter) is distinct from 'object' or octet_length(console_search_save.filter::text) > 4096
+        or exists (select from jsonb_each(console_search_save.filter) e where not e.key = any (known) or jsonb_typeof(e.value) <> 'string')
+    then
+        perform millrace.refuse('a search has conditions that the list of jobs knows, each a text, in 4096 bytes at most', 'filter',
+            format('The list knows %s.', array_to_string(known, ', ')));
+    end if;
+    if (select count(*) from millrace.console_search) >= 100 and not exists (select from millrace.console_search s where s.name = console_search_save.name) then
+        perform millrace.refuse('100 searches are saved already', 'name', 'Remove one that nobody needs.', '53400', 'too_large');
+    end if;
+    insert into millrace.console_search as s (name, filter, saved_by, saved_at)
+    values (console_search_save.name, console_search_save.filter, millrace.said_by(), millrace.now())
+        on conflict (name) do update set filter = excluded.filter, saved_by = excluded.saved_by, saved_at = excluded.saved_at where s.filter <> excluded.filter;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('search.save', console_search_save.name, jsonb_build_object('filter', console_search_save.filter), caller => console_search_save.caller);
+    return true;
+end $$;
+select millrace.door_is('console', 'console_search_save', 'admin, operator', 'staff', audited => true);
+
+create or replace function millrace.console_search_remove(name text, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.console_search s where s.name = console_search_remove.name;
+    if not found then
+        return false;
+    end if;
+    perform millrace.audited('search.remove', console_search_remove.name, null, caller => console_search_remove.caller);
+    return true;
+end $$;
+select millrace.door_is('console', 'console_search_remove', 'admin, operator', 'staff', audited => true);
+-- What happened to a job, for one axis of time, by when it began: its runs, the steps they recorded, what it waits for now, jobs that it made or
+-- waited for in the middle of its work, and what was asked of providers for it. sort: run, step, wait, child or call. A step has only the time at which it was recorded, as its end. ended_at is null while something lasts.
+-- At most the newest 100 runs, 1,000 steps, 100 children and 200 calls.
+create or replace function millrace.job_waterfall(the_job bigint)
+returns table (sort text, name text, began_at timestamptz, ended_at timestamptz, outcome text, attempt int, job bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+#variable_conflict use_column
+declare
+    args jsonb := (select j.args from millrace.job j where j.id = the_job);
+    message uuid := case when args ->> 'message' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (args ->> 'message')::uuid end;
+    question uuid := case when args ->> 'question' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then (args ->> 'question')::uuid end;
+    child record;
+begin
+    return query select 'run', r.worker, r.started_at, r.ended_at, r.outcome, r.attempt, null::bigint from millrace.runs(the_job) r;
+    return query select 'step', s.name, null::timestamptz, s.at, null::text, s.attempt, null::bigint from (select x.* from millrace.steps(the_job) x limit 1000) s;
+    return query
+    select 'wait', w.step, w.since, null::timestamptz, (array['time', 'signal', 'jobs', 'approval'])[w.what], w.attempt::int, null::bigint
+      from millrace.wait w where w.job = the_job;
+    for child in
+        select x.id from (
+            (select e.succ as id from millrace.edge e where e.pred = the_job and e.number is not null order by e.succ limit 100)
+            union
+            (select e.pred from millrace.edge e where e.succ = the_job and e.pred > the_job and e.number is null order by e.pred limit 100)) x
+         order by x.id limit 100
+    loop
+        return query
+        select 'child', j.kind, coalesce(j.started_at, j.enqueued_at), j.finished_at, j.state, j.attempt, j.id from millrace.job(child.id) j;
+    end loop;
+    return query
+    select 'call', a.provider, a.at - make_interval(secs => coalesce(a.ms, 0) / 1000.0), a.at, a.outcome, a.n, null::bigint
+      from millrace.mail m join millrace.mail_attempt a on a.message = m.id where m.id = message and m.job = the_job order by a.n desc limit 200;
+    return query
+    select 'call', c.provider, c.at, case when c.outcome <> 'running' then c.at + make_interval(secs => coalesce(c.ms, 0) / 1000.0) end, c.outcome, c.n, null::bigint
+      from millrace.ai_question q join millrace.ai_call c on c.question = q.id where q.id = question and q.job = the_job order by c.n desc limit 200;
+end $$;
+select millrace.door_is('console', 'job_waterfall', 'admin, viewer', 'staff');

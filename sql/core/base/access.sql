@@ -215,8 +215,8 @@ begin
         return null;
     end if;
     if not millrace.claims_count(caller) and not coalesce((select r.rolcanlogin from pg_roles r where r.rolname = caller), true) then
-        perform millrace.refuse(format('login %I sets claims for role %I, and nothing says that it has checked them', session_user, coalesce(caller, '')), 'actor',
-            format('If it is the login of a gateway, an admin says so once: select millrace.trust_claims(%L)', session_user), '42501', 'permission');
+        perform millrace.refuse(format('login %I sets claims for role %I, but nobody has confirmed that it checks them', session_user, coalesce(caller, '')), 'actor',
+            format('If it is a gateway''s login, an admin confirms that once with: select millrace.trust_claims(%L)', session_user), '42501', 'permission');
     end if;
     if sub is null and millrace.are_of_backend(claims, claims.caller) then
         return null;
@@ -225,7 +225,7 @@ begin
         perform millrace.refuse('the sub of the claims is blank, too long, or has control characters', 'actor', 'A person''s id has 1 to 128 characters.', '42501', 'permission');
     end if;
     if millrace.is_personal(claims ->> 'tenant') then
-        perform millrace.refuse('the tenant of the claims has the form of a person''s own', 'tenant', 'A tenant''s name does not begin with person: or family:.', '42501', 'permission');
+        perform millrace.refuse('the tenant in the claims has a name that is reserved for people and families', 'tenant', 'A tenant''s name does not begin with person: or family:.', '42501', 'permission');
     end if;
     return claims;
 end $$;
@@ -277,7 +277,7 @@ begin
         perform millrace.refuse('the tenant is not the caller''s', 'tenant', 'Leave it out: it is taken from the claims.', '42501', 'permission');
     end if;
     if own is null and millrace.is_personal(the_tenant) and not millrace.is_backend(caller) then
-        perform millrace.refuse('only a back end names the tenant of a person', 'tenant', 'Call with the person''s claims, and leave it out.', '42501', 'permission');
+        perform millrace.refuse('only a back end may name a person''s tenant', 'tenant', 'Call with the person''s claims, and leave it out.', '42501', 'permission');
     end if;
     return case when own is null then the_tenant else nullif(own, '') end;
 end $$;
@@ -348,7 +348,7 @@ create or replace function millrace.must_be_backend(what text, caller name) retu
 language plpgsql stable as $$
 begin
     if millrace.claims(must_be_backend.caller) is not null or not millrace.is_backend(must_be_backend.caller) then
-        perform millrace.refuse(format('only a back end %s', what), 'actor', 'Call it from the app''s server, without a person''s claims.', '42501', 'permission');
+        perform millrace.refuse(format('only a back end may %s', what), 'actor', 'Call it from the app''s server, without a person''s claims.', '42501', 'permission');
     end if;
 end $$;
 

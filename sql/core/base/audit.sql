@@ -7,7 +7,7 @@ create or replace function millrace.is_audited(caller name) returns boolean
 language sql stable as $$ select millrace.is_operator(caller) $$;
 
 -- Notes an action: who did it, which login Postgres has verified for that, and who the program said it was. Several logins may act as one role, and any
--- of them can say any name; the login is only written down, and gives nobody a right. Doors call this last, when they have done something. detail holds no secrets and no arguments of jobs.
+-- of them can say any name; the login is only written down, and gives nobody a right. Doors call this last, when they have done something. detail holds no secrets, and of the arguments of jobs only what an edit changed, redacted.
 create or replace function millrace.audited(action text, object text, detail jsonb, caller name) returns void
 language plpgsql volatile as $$
 begin

@@ -15,7 +15,7 @@
 --   for_apps   whether apps may call it through the gateway; as a rule, when clients may
 --   words      of arguments, and answers of columns of the result: the words that it is one of. Those of answers are whole, because clients made from
 --              the description may rely on them.
---   who_may    acts upon a person, and by whom, for the page "Who may speak for whom": 'see its points: itself, parent, back end, staff'
+--   who_may    acts upon a person, and by whom, for the page "Who may speak for whom": 'see their points: itself, parent, back end, staff'
 
 -- The roles, and whose doors each has beside its own.
 create or replace function millrace.door_roles() returns table (role text, includes text)
@@ -53,7 +53,7 @@ declare
     was text[];
 begin
     if cardinality(named) is distinct from (select count(*)::int from millrace.door_roles() r where r.role = any (named)) or named = '{}' then
-        raise exception 'the room % says that % may use %; the roles are %, with a comma between them', the_room, the_roles, the_name,
+        raise exception 'the room % says that % may use %; the roles are %, separated by a comma', the_room, the_roles, the_name,
             (select string_agg(r.role, ', ') from millrace.door_roles() r);
     end if;
     select d.roles into was from millrace.door d where d.name = the_name and d.is_view = of_view;

@@ -8,7 +8,7 @@ returns table (at timestamptz, event text, subject text, version text, by text, 
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 begin
     if since is null or until is null or since >= until then
-        perform millrace.refuse('since must be before until, and both be given', 'since');
+        perform millrace.refuse('since must be before until, and both must be given', 'since');
     end if;
     if most is null or most not between 1 and 500 then
         perform millrace.refuse('most must be 1 to 500', 'most');
@@ -78,10 +78,10 @@ begin
         perform millrace.refuse('a version is missing', case when before is null then 'before' else 'after' end);
     end if;
     if not exists (select from millrace.sample_key k where k.what = 2 and k.name <> '' and k.detail = before) then
-        perform millrace.refuse(format('no samples of version %L are kept', left(before, 60)), 'before', 'millrace versions list shows those that are.', 'P0002', 'not_found');
+        perform millrace.refuse(format('no samples of version %L are kept', left(before, 60)), 'before', 'millrace versions list shows those that are kept.', 'P0002', 'not_found');
     end if;
     if not exists (select from millrace.sample_key k where k.what = 2 and k.name <> '' and k.detail = after) then
-        perform millrace.refuse(format('no samples of version %L are kept', left(after, 60)), 'after', 'millrace versions list shows those that are.', 'P0002', 'not_found');
+        perform millrace.refuse(format('no samples of version %L are kept', left(after, 60)), 'after', 'millrace versions list shows those that are kept.', 'P0002', 'not_found');
     end if;
     return query
     with sums as materialized (

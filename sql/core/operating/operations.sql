@@ -30,7 +30,7 @@ begin
         perform millrace.refuse('only an admin may delete jobs', 'action', 'Cancel them, or ask an admin.', '42501', 'permission');
     end if;
     if operation_start.pace not between 1 and 10000 then
-        perform millrace.refuse('pace must be 1 to 10000 jobs a second', 'pace', 'Leave it out, and it goes as fast as it can.');
+        perform millrace.refuse('pace must be 1 to 10000 jobs a second', 'pace', 'Leave it out to go as fast as possible.');
     end if;
     if length(operation_start.key) not between 1 and 128 then
         perform millrace.refuse('key must have 1 to 128 characters', 'key');
@@ -45,7 +45,7 @@ begin
         select o.id, o.action, o.filter, o.args, o.pace into strict known from millrace.operation o where o.key = operation_start.key;
         if (known.action, known.filter, known.args, known.pace) is distinct from
            (operation_start.action, operation_start.filter, operation_start.args, operation_start.pace) then
-            perform millrace.refuse(format('operation %s has this key and does something else', known.id), 'key', 'Take another key.', '23505', 'conflict');
+            perform millrace.refuse(format('operation %s has this key and does something else', known.id), 'key', 'Use another key.', '23505', 'conflict');
         end if;
         return known.id;
     end if;
@@ -128,7 +128,7 @@ begin
     end if;
     if one.tidied > 0 or one.ended_at + millrace.operation_undo_span() <= t then
         perform millrace.refuse(format('operation %s ended at %s, and can no longer be undone', one.id, to_char(one.ended_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), 'id',
-            'That is possible for ten minutes.', '55000', 'conflict');
+            'An operation can be undone for ten minutes after its end.', '55000', 'conflict');
     end if;
     update millrace.operation o
        set state = 'undoing', is_undoing = true, ended_at = coalesce(o.ended_at, t), next_at = t, changed_at = t,

@@ -217,7 +217,7 @@ declare
 begin
     select j.* into head from millrace.job j where j.id = the_job;
     if not found and op.action not in ('delete', 'retry', 'retry_fresh') then
-        perform millrace.operation_note(op.id, the_job, t, 2, 'it is not kept any more');
+        perform millrace.operation_note(op.id, the_job, t, 2, 'it is no longer kept');
         return;
     end if;
     if op.action = 'delete' then
@@ -387,12 +387,12 @@ declare
     place record;
 begin
     if not exists (select from millrace.job j where j.id = the_job) then
-        perform millrace.operation_note(the_operation, the_job, t, 2, 'it is not kept any more');
+        perform millrace.operation_note(the_operation, the_job, t, 2, 'it is no longer kept');
         return;
     end if;
     perform from millrace.unique_lock u where u.hash = the_hash for update;     -- before its place, like a replacement
     if exists (select from millrace.job_running(the_job)) then
-        perform millrace.operation_note(the_operation, the_job, t, 3, 'it runs: cancel it first');
+        perform millrace.operation_note(the_operation, the_job, t, 3, 'it is running: cancel it first');
         return;
     end if;
     perform millrace.place_lock(the_job);                 -- before what is kept of it is read; where a run has it by now, the deletion is refused

@@ -29,11 +29,11 @@ declare
     at timestamptz;
 begin
     if jsonb_typeof(filter) is distinct from 'object' or filter = '{}' then
-        perform millrace.refuse('the filter names nothing', 'filter', format('Give an object with at least one of %s.', array_to_string(known, ', ')));
+        perform millrace.refuse('the filter is empty', 'filter', format('Give an object with at least one of %s.', array_to_string(known, ', ')));
     end if;
     for one in select f.key, f.value from jsonb_each(filter) f loop
         if one.key <> all (known) then
-            perform millrace.refuse(format('the filter has an unknown name: %s', left(one.key, 60)), 'filter', format('Known are %s.', array_to_string(known, ', ')));
+            perform millrace.refuse(format('the filter has an unknown name: %s', left(one.key, 60)), 'filter', format('Allowed: %s.', array_to_string(known, ', ')));
         end if;
         if one.key = 'ids' then
             if jsonb_typeof(one.value) <> 'array' or jsonb_array_length(one.value) not between 1 and millrace.most('page')
@@ -41,17 +41,17 @@ begin
                            where jsonb_typeof(i) <> 'number' or (i #>> '{}')::numeric % 1 <> 0 or (i #>> '{}')::numeric not between 1 and 9223372036854775806) then
                 perform millrace.refuse('filter.ids names no jobs', 'filter.ids', 'Give the numbers of 1 to 500 jobs.');
             elsif filter - 'ids' <> '{}' then
-                perform millrace.refuse('filter.ids stands alone', 'filter.ids', 'Give the jobs'' numbers, or what they have in common.');
+                perform millrace.refuse('filter.ids cannot be combined with other filters', 'filter.ids', 'Give the jobs'' numbers, or what they have in common.');
             end if;
             continue;
         end if;
         if jsonb_typeof(one.value) <> 'string' or length(one.value #>> '{}') not between 1 and
             (case one.key when 'error' then millrace.most('query') when 'value' then 200 when 'tag' then millrace.most('tag') when 'unique' then millrace.most('unique_key')
                           when 'limit_key' then millrace.most('limit_key') else millrace.most('name') end) then
-            perform millrace.refuse(format('filter.%s is no text, or too long', one.key), 'filter.' || one.key);
+            perform millrace.refuse(format('filter.%s is not text, or is too long', one.key), 'filter.' || one.key);
         end if;
         if one.key = 'group' and one.value #>> '{}' !~ E'^[0-9]{1,18}$' then
-            perform millrace.refuse('filter.group is no group of failures', 'filter.group', 'Give its number, as text; millrace failures list shows them.');
+            perform millrace.refuse('filter.group is not a group of failures', 'filter.group', 'Give its number, as text; millrace failures list shows them.');
         end if;
         if one.key in ('since', 'until') then
             begin
@@ -76,7 +76,7 @@ declare
     at timestamptz;
 begin
     if jsonb_typeof(args) is distinct from 'object' or exists (select from jsonb_object_keys(args) k where k is distinct from name) then
-        perform millrace.refuse(format('args of %s are not as they should be', the_action), 'args',
+        perform millrace.refuse(format('args of %s are not valid', the_action), 'args',
             case when name is null then 'It takes none.' else format('Give an object with %s.', name) end);
     end if;
     if name = 'priority' then
@@ -116,70 +116,181 @@ begin
                the_group => (filter ->> 'group')::bigint, the_field => filter ->> 'field', the_value => filter ->> 'value') f;
 end $$;
 
--- About how many jobs are in a state, as the planner sees it: no table is read.
-create or replace function millrace.operation_total(the_state text, the_queue text) returns bigint
+-- Where the jobs of a state stand, as rows of id, queue, kind, error and time of the end; $1: the lines of a queue, or null.
+create or replace function millrace.operation_source(the_state text, by_queue boolean) returns text
+language sql immutable as $$
+    select case the_state
+    when 'ready' then format('select r.job as id, r.queue, r.kind, null::text as error, null::timestamptz as at from millrace.ready r %1$s
+        union all select p.job, p.queue, p.kind, null, null from millrace.parked p %2$s',
+        case when by_queue then 'where r.queue = any ($1)' end, case when by_queue then 'where p.queue = any ($1)' end)
+    when 'scheduled' then 'select t.job as id, t.queue, t.kind, null::text as error, null::timestamptz as at from millrace.timer t'
+    when 'retrying' then 'select t.job as id, t.queue, t.kind, null::text as error, null::timestamptz as at from millrace.timer t where t.attempt > 0'
+    when 'blocked' then 'select j.id, j.queue, j.kind, null::text as error, null::timestamptz as at from (
+        select u.next as job from millrace.unique_lock u where u.next is not null union all select b.job from millrace.blocked b) w join millrace.job j on j.id = w.job'
+    when 'running' then 'select j.id, j.queue, j.kind, null::text as error, null::timestamptz as at
+        from millrace.lease l cross join lateral unnest(l.ids) u(id) join millrace.job j on j.id = u.id and j.id between l.lo and l.hi
+       where not exists (select from millrace.history h where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = u.id and h.session = l.session and h.number = l.number)'
+    when 'succeeded' then 'select h.id, h.queue, h.kind, h.error, h.finished as at from millrace.history h where h.outcome = 1 order by h.id desc'
+    when 'cancelled' then 'select h.id, h.queue, h.kind, h.error, h.finished as at from millrace.history h where h.outcome = 2 and h.outcome <> 1 order by h.id desc'
+    when 'dead' then 'select h.id, h.queue, h.kind, h.error, h.finished as at from millrace.history h where h.outcome = 3 and h.outcome <> 1 order by h.id desc'
+    end
+$$;
+
+-- The jobs that a filter names in a state, counted by one look at `most` of them: `whole` says that these were all. first: up to 50 of them.
+-- What needs the errors of jobs that have not ended, or the index of a field, is found by operation_page, which looks at 500 at most.
+create or replace function millrace.operation_reach(
+    filter jsonb, the_state text, most int, out jobs bigint, out looked int, out whole boolean, out first bigint[]
+)
 language plpgsql volatile as $$
 declare
-    queries text[] := case the_state
-        when 'ready' then array['millrace.ready r', 'millrace.parked r'] when 'blocked' then array['millrace.blocked r']
-        when 'scheduled' then array['millrace.timer r'] when 'retrying' then array['millrace.timer r where r.attempt > 0']
-        when 'succeeded' then array['millrace.history r where r.outcome = 1']
-        when 'cancelled' then array['millrace.history r where r.outcome = 2 and r.outcome <> 1']
-        when 'dead' then array['millrace.history r where r.outcome = 3 and r.outcome <> 1'] else '{}' end;
-    query text;
-    plan jsonb;
-    total bigint := 0;
+    lines int[] := case when filter ? 'queue' then millrace.queue_ids(filter ->> 'queue') end;
+    kinds int[] := case when filter ? 'kind' then millrace.kind_ids(filter ->> 'kind') end;
+    of_job boolean := filter ?| array['tag', 'tenant', 'unique', 'limit_key'];
+    failure millrace.failure_group;
+    source text := millrace.operation_source(the_state, lines is not null);
+    fits text := 'true';
+    page record;
 begin
-    if the_state = 'running' then
-        return (select coalesce(sum(l.n), 0) from (select l.n from millrace.lease l limit 10000) l);
+    if source is null or filter ? 'field' or the_state <> 'dead' and filter ?| array['error', 'since', 'until', 'group'] then
+        select p.* into page from millrace.operation_page(filter, the_state, 9223372036854775807, 500, 500) p;
+        jobs := cardinality(page.ids); looked := page.looked; whole := page.next is null or the_state = 'ids'; first := page.ids[1:50];
+        return;
     end if;
-    foreach query in array queries loop
-        if the_state = 'ready' and the_queue is not null then
-            query := query || format(' where r.queue = any (%L)', millrace.queue_ids(the_queue));
+    jobs := 0; looked := 0; whole := true; first := '{}';
+    if filter ? 'group' then
+        perform millrace.failures_fold();
+        select g.* into failure from millrace.failure_group g where g.id = (filter ->> 'group')::bigint;
+        kinds := case when kinds is null or failure.kind = any (kinds) then array[failure.kind] else '{}' end;
+        if failure.id is null then
+            return;
         end if;
-        execute 'explain (format json) select from ' || query into plan;
-        total := total + (plan #>> '{0,Plan,Plan Rows}')::numeric::bigint;
-    end loop;
-    return total;
+    end if;
+    if lines = '{}' or kinds = '{}' then
+        return;
+    end if;
+    -- A look at a job is dearer than one at its place.
+    if of_job then
+        most := least(most, 4000);
+        fits := fits || case when filter ? 'tag' then ' and $3 = any (j.tags)' else '' end || case when filter ? 'tenant' then ' and j.tenant = $4' else '' end
+            || case when filter ? 'unique' then ' and j.unique_key = $5' else '' end || case when filter ? 'limit_key' then ' and j.limit_key = $6' else '' end;
+    end if;
+    fits := fits || case when lines is not null then ' and n.queue = any ($1)' else '' end || case when kinds is not null then ' and n.kind = any ($2)' else '' end
+        || case when filter ? 'error' then ' and position(lower($7) in lower(n.error)) > 0' else '' end
+        || case when filter ? 'since' then ' and n.at >= $8' else '' end || case when filter ? 'until' then ' and n.at < $9' else '' end;
+    execute format('
+        select count(*) as looked, count(*) filter (where %1$s) as jobs, (array_agg(n.id%2$s) filter (where %1$s))[1:%3$s] as first
+          from (select * from (%4$s) s limit $10 + 1) n%5$s',
+        -- What has ended comes in this order.
+        fits, case when the_state not in ('succeeded', 'cancelled', 'dead') then ' order by n.id desc' end, case when failure.id is not null then 200 else 50 end, source,
+        case when of_job then ' left join lateral (select x.tags, x.tenant, x.unique_key, x.limit_key from millrace.job x where x.id = n.id offset 0) j on true' end)
+       into page
+      using lines, kinds, filter ->> 'tag', filter ->> 'tenant', filter ->> 'unique', filter ->> 'limit_key', filter ->> 'error',
+            (filter ->> 'since')::timestamptz, (filter ->> 'until')::timestamptz, most;
+    looked := least(page.looked, most); whole := page.looked <= most; jobs := least(page.jobs, most); first := coalesce(page.first, '{}');
+    if the_state = 'retrying' then
+        -- Those whose runs have only crashed are in no index.
+        whole := whole and not exists (select from (select t.crashes, t.attempt from millrace.timer t limit 20000) t where t.crashes > 0 and t.attempt = 0)
+            and (select count(*) from (select from millrace.timer t limit 20001) t) <= 20000;
+    end if;
+    if the_state <> 'dead' or of_job or filter ?| array['error', 'since', 'until'] or whole and (failure.id is null or jobs <= cardinality(first)) then
+        if failure.id is not null then
+            select r.* into jobs, first from millrace.operation_reach_read(failure, first) r;
+            whole := whole and page.jobs <= 200;
+        end if;
+        return;
+    end if;
+    select n.* into page from millrace.operation_reach_noted(kinds, lines, failure.id, case when whole then jobs end) n;
+    whole := page.jobs is not null;
+    if whole then
+        jobs := page.jobs; first := page.first;
+    elsif failure.id is not null then
+        select r.* into jobs, first from millrace.operation_reach_read(failure, first) r;
+    end if;
 end $$;
 
--- How many jobs an action would reach: counted up to 10,000, and as long as that takes a look at no more than 20,000; else estimated from
--- the part that was looked at.
-create or replace function millrace.operation_count(filter jsonb, places text[], out jobs bigint, out is_exact boolean, out looked int, out first bigint[])
+-- Which of these jobs are of a group, by their errors.
+create or replace function millrace.operation_reach_read(failure millrace.failure_group, candidates bigint[], out jobs bigint, out first bigint[])
+language sql volatile as $$
+    select count(*), coalesce((array_agg(c.id order by c.id desc))[1:50], '{}')
+      from unnest(candidates) c(id)
+     cross join lateral (select h.error from millrace.history h where h.outcome = 3 and h.outcome <> 1 and h.id = c.id limit 1) h
+     where millrace.failure_is_of(failure, failure.kind, h.error)
+$$;
+
+-- How many jobs of these kinds and lines, or of a group, have died, by the counts of the groups; null where these are not believed: they are as
+-- long as all of them together are as many as there are dead jobs. Then nobody has retried one since, and no note was lost. known: how many are
+-- dead of the kinds and lines, if that is known; else all are counted, up to 200,000.
+create or replace function millrace.operation_reach_noted(kinds int[], lines int[], the_group bigint, known bigint, out jobs bigint, out first bigint[])
+language plpgsql volatile as $$
+declare
+    places int[] := array(select distinct coalesce(q.main, q.id) from millrace.queue q where q.id = any (lines));
+    noted bigint;
+    there bigint := known;
+begin
+    select sum(case when lines is null then g.dead else (select sum(p.dead) from millrace.failure_place p where p.failure = g.id and p.queue = any (places)) end)
+             filter (where known is null or kinds is null or g.kind = any (kinds)),
+           coalesce(sum(case when lines is null then g.dead else (select sum(p.dead) from millrace.failure_place p where p.failure = g.id and p.queue = any (places)) end)
+             filter (where (kinds is null or g.kind = any (kinds)) and (the_group is null or g.id = the_group)), 0)
+      into noted, jobs from millrace.failure_group g;
+    if known is null then
+        noted := (select sum(g.dead) from millrace.failure_group g);
+        if noted <= 200000 then
+            there := (select count(*) from (select from millrace.history h where h.outcome = 3 and h.outcome <> 1 limit 200001) h);
+        end if;
+    end if;
+    if noted is distinct from there then
+        jobs := null;
+        return;
+    end if;
+    first := array(
+        select e.job from millrace.failure_group g cross join lateral unnest(g.examples) e(job)
+         where (kinds is null or g.kind = any (kinds)) and (the_group is null or g.id = the_group)
+           and exists (select from millrace.history h where h.outcome = 3 and h.outcome <> 1 and h.id = e.job and (lines is null or h.queue = any (lines)))
+         order by e.job desc limit 50);
+end $$;
+
+-- How many jobs an action would reach: exactly, or at least, by a look at 20,000 at most, however many there are.
+create or replace function millrace.operation_count(filter jsonb, places text[], out jobs bigint, out is_exact boolean, out looked int, out first bigint[], out states text[])
 language plpgsql volatile as $$
 declare
     place text;
-    n int := 0;
     found record;
-    after bigint;
-    share int;
-    seen int;
-    hits int;
 begin
-    jobs := 0; is_exact := true; looked := 0; first := '{}';
+    jobs := 0; is_exact := true; looked := 0; first := '{}'; states := '{}';
     foreach place in array places loop
-        n := n + 1;
-        after := 9223372036854775807;
-        seen := 0; hits := 0;
-        share := greatest((20000 - looked) / (cardinality(places) - n + 1), 500);
-        loop
-            select p.* into found from millrace.operation_page(filter, place, after, 500, 500) p;
-            first := first || found.ids[1:greatest(50 - cardinality(first), 0)];
-            hits := hits + cardinality(found.ids);
-            seen := seen + found.looked;
-            after := found.next;
-            exit when after is null or seen >= share or hits >= 10000;
-        end loop;
-        looked := looked + seen;
-        jobs := jobs + hits;
-        if after is not null then
-            is_exact := false;
-            jobs := jobs + greatest(millrace.operation_total(place, filter ->> 'queue') - seen, 0) * hits / greatest(seen, 1);
-        end if;
+        select r.* into found from millrace.operation_reach(filter, place, 20000 / cardinality(places)) r;
+        found.first := found.first[1:greatest(50 - cardinality(first), 0)];
+        first := first || found.first;
+        states := states || array_fill(place, array[cardinality(found.first)]);
+        jobs := jobs + found.jobs;
+        looked := looked + found.looked;
+        is_exact := is_exact and found.whole;
     end loop;
 end $$;
 
--- Says what an action would reach, with some of the jobs, and changes nothing.
+-- Some jobs in these states, as a preview shows them. `ids`: wherever they are.
+create or replace function millrace.operation_sample(ids bigint[], states text[]) returns jsonb
+language plpgsql volatile as $$
+begin
+    if states[1] = 'ids' then
+        return (select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'kind', j.kind, 'queue', j.queue, 'state', j.state, 'priority', j.priority, 'run_at', j.run_at,
+                           'error', left(j.errors -> -1 ->> 'error', 200)) order by f.place), '[]')
+                  from unnest(ids) with ordinality f(id, place) cross join lateral millrace.job(f.id) j);
+    end if;
+    return (
+        select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'kind', k.name, 'queue', q.name, 'state', case f.state when 'retrying' then 'scheduled' else f.state end,
+                   'priority', j.lane >> 2, 'run_at', coalesce((select t.due from millrace.timer t where t.job = f.id), j.run_at, j.enqueued_at),
+                   'error', left(h.error, 200)) order by f.place), '[]')
+          from unnest(ids, states) with ordinality f(id, state, place)
+          left join millrace.job j on j.id = f.id
+          left join lateral (
+            select h.kind, h.queue, h.error from millrace.history h
+             where h.id = f.id and (h.error is not null or h.outcome in (1, 2, 3)) order by h.error is not null desc, h.finished desc limit 1) h on true
+          join millrace.kind k on k.id = coalesce(j.kind, h.kind)
+          join millrace.queue q on q.id = coalesce(j.queue, h.queue));
+end $$;
+
+-- Says what an action would reach, with some of the jobs, and changes nothing. is_exact: exactly this number, else at least this number.
 create or replace function millrace.operation_preview(
     action text, filter jsonb, args jsonb default '{}', samples int default 10, caller millrace.caller_name default current_user
 ) returns table (jobs bigint, is_exact boolean, looked int, sample jsonb)
@@ -195,11 +306,7 @@ begin
     end if;
     select c.* into counted from millrace.operation_count(operation_preview.filter, places) c;
     jobs := counted.jobs; is_exact := counted.is_exact; looked := counted.looked;
-    sample := (
-        select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'kind', j.kind, 'queue', j.queue, 'state', j.state, 'priority', j.priority, 'run_at', j.run_at,
-                   'error', left(j.errors -> -1 ->> 'error', 200)) order by f.place), '[]')
-          from unnest(counted.first[1:samples]) with ordinality f(id, place)
-         cross join lateral millrace.job(f.id) j);
+    sample := millrace.operation_sample(counted.first[1:samples], counted.states[1:samples]);
     return next;
 end $$;
 select millrace.door_is('operating', 'operation_preview', 'admin, viewer', 'staff');

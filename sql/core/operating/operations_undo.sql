@@ -9,7 +9,7 @@ declare
 begin
     return case when state is null then 'it has been deleted, or its retention has passed'
         when state in ('succeeded', 'dead', 'cancelled') then format('it has ended since: %s', state)
-        when state = 'running' then 'it runs by now' else format('it has moved on since: %s', state) end;
+        when state = 'running' then 'it is running now' else format('it has moved on since: %s', state) end;
 end $$;
 
 create or replace function millrace.operation_ran_since(the_job bigint, t timestamptz) returns boolean
@@ -275,7 +275,8 @@ begin
         insert into millrace.old_way select o.* from jsonb_populate_recordset(null::millrace.old_way, kept -> 'old_ways') o on conflict do nothing;
     end if;
     if jsonb_typeof(kept -> 'edges') = 'array' then
-        insert into millrace.edge select e.* from jsonb_populate_recordset(null::millrace.edge, kept -> 'edges') e on conflict do nothing;
+        insert into millrace.edge select e.* from jsonb_populate_recordset(null::millrace.edge, kept -> 'edges') e
+         where exists (select from millrace.job j where j.id = e.succ) on conflict do nothing;
     end if;
     if jsonb_typeof(kept -> 'output') = 'object' then
         delete from millrace.output o where o.job = the_job;
@@ -307,9 +308,9 @@ declare
     holder bigint;
 begin
     if kept is null then
-        return 'what was kept of it has been forgotten';
+        return 'its record is no longer kept';
     elsif exists (select from millrace.job j where j.id = item.job) then
-        return 'a job of this number is there';
+        return 'there is a job with this number again';
     elsif head.id is not null and not exists (select from millrace.queue q where q.id = head.queue) then
         return 'its queue has been removed';
     end if;
@@ -342,7 +343,9 @@ begin
         insert into millrace.fork select f.* from jsonb_populate_record(null::millrace.fork, kept -> 'fork') f on conflict do nothing;
     end if;
     if jsonb_typeof(kept -> 'undos') = 'array' then
-        insert into millrace.undo select u.* from jsonb_populate_recordset(null::millrace.undo, kept -> 'undos') u on conflict do nothing;
+        -- An undo that was forgotten with the deletion does not come back; one that the operation has deleted, too, has kept the same row.
+        insert into millrace.undo select u.* from jsonb_populate_recordset(null::millrace.undo, kept -> 'undos') u
+         where exists (select from millrace.job j where j.id = u.job) and exists (select from millrace.job j where j.id = u.undo_job) on conflict do nothing;
     end if;
     if head.id is not null and (select k.searchable from millrace.kind k where k.id = millrace.kind_plain(head.kind)) then
         perform millrace.fields_put(head.id, head.kind, head.args);

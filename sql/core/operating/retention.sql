@@ -17,7 +17,7 @@ begin
         perform millrace.refuse(format('the retention %L is unknown', left(retention_set.class, 60)), 'class', 'Give short, standard or long.');
     end if;
     if state not in ('succeeded', 'cancelled', 'dead') then
-        perform millrace.refuse(format('jobs do not end as %L', left(state, 60)), 'state', 'Give succeeded, cancelled or dead; null is all.');
+        perform millrace.refuse(format('%L is not an outcome of a job', left(state, 60)), 'state', 'Give succeeded, cancelled or dead; null is all.');
     end if;
     perform millrace.queue_id(retention_set.queue);
     select q.id, q.retention as succeeded, coalesce(q.retention_cancelled, q.retention) as cancelled, coalesce(q.retention_dead, q.retention) as dead

@@ -9,7 +9,7 @@ declare
     wanted float8;
 begin
     if since is null or until is null or not isfinite(since) or not isfinite(until) or since >= until then
-        perform millrace.refuse('since must be before until, and both be given', 'since');
+        perform millrace.refuse('since must be before until, and both must be given', 'since');
     end if;
     if step <= interval '0' then
         perform millrace.refuse('step must be longer than nothing', 'step');
@@ -29,7 +29,8 @@ end $$;
 -- The stored numbers of keys from `first` up to `last`, without zeros. What is not packed yet is read from the finer steps.
 create or replace function millrace.sample_numbers(the_what int, the_keys int[], first bigint, last bigint, level int)
 returns table (key int, at bigint, c int, v bigint)
-language plpgsql stable set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off
+set enable_memoize = off set plan_cache_mode = force_custom_plan as $$   -- many keys are looked up by a hash only where the plan knows them
 declare
     slots constant int := millrace.sample_slots();
     rule constant text := millrace.sample_fold_of(the_what);
@@ -56,8 +57,13 @@ begin
     return query
     select k.key, date_part('epoch', f.at)::bigint, (e.i - 1)::int, e.v
       from millrace.sample_fresh f
-     cross join lateral (select w.key, array_position(f.keys, w.key) as place from unnest(the_keys) w(key)) k
-     cross join lateral unnest(f.vals[(k.place - 1) * columns + 1 : k.place * columns]) with ordinality e(v, i)
+     -- Unpacked once, not for each key.
+     cross join lateral (select f.keys || '{}'::int[] as keys, f.vals || '{}'::bigint[] as vals offset 0) d
+     cross join lateral (
+        select w.key, array_position(d.keys, w.key)::bigint as place from unnest(the_keys) w(key) where cardinality(the_keys) <= 100
+         union all
+        select u.key, u.place from unnest(d.keys) with ordinality u(key, place) where cardinality(the_keys) > 100 and u.key = any (the_keys)) k
+     cross join lateral unnest(d.vals[(k.place - 1) * columns + 1 : k.place * columns]) with ordinality e(v, i)
      where f.what = the_what and f.at >= to_timestamp(greatest(at_s, first)) and f.at < to_timestamp(last) and k.place is not null and e.v <> 0;
 end $$;
 

@@ -23,36 +23,29 @@ begin
 end $$;
 
 -- The places of jobs, by queue. Counts stop at 10,000 for each queue, and at less where more than 20 queues hold jobs; beyond, the number is
--- estimated from 150 random pages. At most 2,000 lanes and 10,000 running jobs are looked at; the rest counts as these do.
+-- estimated from 150 random pages. At most 20,000 lanes and 10,000 running jobs are looked at; the rest counts as these do.
 create or replace function millrace.sample_places(t timestamptz)
 returns table (queue int, ready bigint, due bigint, scheduled bigint, running bigint, oldest timestamptz)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     heads jsonb;
-    one record;
     most bigint;
-    counts jsonb := '{}';
-    deep int[] := '{}';
+    counts jsonb;
+    deep int[];
     share float8;
     later jsonb;
-    held bigint;
 begin
     select jsonb_agg(jsonb_build_array(h.main, h.ids, h.oldest)) into heads
       from (select coalesce(q.main, q.id) as main, array_agg(distinct q.id) as ids, min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at))) as oldest
-              from millrace.heads(2000) f join millrace.queue q on q.id = f.queue join millrace.job j on j.id = f.job
+              from millrace.heads(20000) f join millrace.queue q on q.id = f.queue join millrace.job j on j.id = f.job
              group by coalesce(q.main, q.id)) h;
-    most := greatest(100, least(10000, 200000 / greatest(1, jsonb_array_length(heads))));
-    for one in
-        select (h ->> 0)::int as main, array(select x::int from jsonb_array_elements_text(h -> 1) x) as ids from jsonb_array_elements(heads) h
-    loop
-        select count(*) as n into held
-          from (select from unnest(one.ids) line cross join lateral (select from millrace.ready r where r.queue = line limit most) c limit most) c;
-        counts := counts || jsonb_build_object(one.main::text, held);
-        if held >= most then
-            deep := deep || one.main;
-        end if;
-    end loop;
+    most := greatest(20, least(10000, 200000 / greatest(1, jsonb_array_length(heads))));
+    select coalesce(jsonb_object_agg(c.main, c.n), '{}'), coalesce(array_agg(c.main) filter (where c.n >= most), '{}') into counts, deep
+      from (select (h ->> 0)::int as main,
+                   (select count(*) from (select from jsonb_array_elements_text(h -> 1) line
+                       cross join lateral (select from millrace.ready r where r.queue = line::int limit most) l limit most) l) as n
+              from jsonb_array_elements(heads) h offset 0) c;                 -- one count of each, for both
     if deep <> '{}' then
         share := least(100, 100 * 150.0 / greatest(1, pg_relation_size('millrace.ready') / 8192));
         select counts || coalesce(jsonb_object_agg(e.main, greatest((counts ->> e.main::text)::bigint, (e.n * 100 / share)::bigint)), '{}') into counts
@@ -110,8 +103,9 @@ create or replace function millrace.sample_put(the_what int, slot timestamptz, v
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     insert into millrace.sample_fresh (what, at, keys, vals)
     select the_what, slot, array_agg(k.key order by k.place),
-           (select array_agg(v.v order by v.i) from unnest(vals) with ordinality v(v, i)
-             where ((v.i - 1) / length(millrace.sample_fold_of(the_what))) + 1 = any (array_agg(k.place)))
+           case when count(*) = cardinality(names) then vals else (
+               select array_agg(v.v order by v.i) from unnest(vals) with ordinality v(v, i)
+                where ((v.i - 1) / length(millrace.sample_fold_of(the_what))) + 1 = any (array_agg(k.place))) end
       from millrace.sample_keys(the_what, names, details, queues) k
     having count(*) > 0
         on conflict do nothing
@@ -254,15 +248,18 @@ begin
           from millrace.sample_places(t) p join millrace.queue q on q.id = p.queue
         union all
         select q.name, 0, 0, 0, 0, 0, true from millrace.queue q where q.paused_at is not null and q.main is null
-    ), things as materialized (
+    ), all_things as materialized (
         select p.name, sum(p.ready) as ready, sum(p.due) as due, sum(p.scheduled) as scheduled, sum(p.running) as running, bool_or(p.paused)::int as paused,
                coalesce(max(p.oldest), 0) as oldest
-          from places p group by p.name order by p.name limit 2000
+          from places p group by p.name
+    ), things as materialized (
+        -- Each has its own row up to 2,000 that have most to do.
+        select * from all_things a order by a.ready + a.running + a.due desc, a.scheduled desc, a.name limit 2000
     ), said as (
         select g.name, 0 as samples, g.ready, g.due, g.scheduled, g.running, g.paused, g.oldest from things g
         union all
         select '', 1, coalesce(sum(g.ready), 0), coalesce(sum(g.due), 0), coalesce(sum(g.scheduled), 0), coalesce(sum(g.running), 0), coalesce(sum(g.paused), 0),
-               coalesce(max(g.oldest), 0) from things g
+               coalesce(max(g.oldest), 0) from all_things g
     )
     select array_agg(s.name order by s.name),
            (select array_agg(c.v::bigint order by o.name, c.c) from said o

@@ -15,7 +15,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp set
 $$;
 select millrace.door_is('operating', 'rates', 'worker, viewer', 'staff');
 
--- Kinds of waiting jobs that no living worker knows. Nothing is read when every kind is known; else the first `span` rows of the table,
+-- Kinds of waiting jobs that no running worker knows. Nothing is read when every kind is known; else the first `span` rows of the table,
 -- which has no index by kind. A kind behind that many other rows is reported once those are gone.
 create or replace function millrace.orphans(span int default 2000000)
 returns table (kind text, waiting bigint)
@@ -145,14 +145,14 @@ begin
 end $$;
 select millrace.door_is('operating', 'room_states', 'worker, viewer', 'staff');
 
--- The queues with their depths. All counts together read about 10,000 rows, however many jobs and queues there are. A queue that has more is
--- estimated from what analyze last found; null where that is not known.
-create or replace function millrace.queue_overview()
+-- These queues with their depths; null: all. All counts together read about 10,000 rows, however many jobs and queues there are. A queue that has
+-- more is estimated from what analyze last found; null where that is not known.
+create or replace function millrace.queue_depths(mains int[])
 returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint, oldest_ready_at timestamptz,
     created_at timestamptz, cap int, estimated bigint)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
-    the_cap int := greatest(10, 6000 / greatest(1, (select count(*) from millrace.queue q where q.main is null)))::int;
+    the_cap int := greatest(10, 6000 / greatest(1, coalesce(cardinality(mains), (select count(*) from millrace.queue q where q.main is null))))::int;
     -- As the planner has it: as many rows a page as analyze last found, and the pages that there are now.
     rows_ready float8 := (select case when c.reltuples > 0 and c.relpages > 0 then c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::int) end
                             from pg_class c where c.oid = 'millrace.ready'::regclass);
@@ -162,11 +162,77 @@ begin
     select s.most_common_vals::text::int[], s.most_common_freqs into common, shares
       from pg_stats s where s.schemaname = 'millrace' and s.tablename = 'ready' and s.attname = 'queue';
     return query
+    with shared as materialized (
+        select m.name, round(sum(rows_ready * f.share))::bigint as n
+          from unnest(common, shares) f(line, share) join millrace.queue q on q.id = f.line join millrace.queue m on m.id = coalesce(q.main, q.id)
+         group by m.name
+    )
     select d.queue, d.paused_at, d.retention, d.ready, d.scheduled, d.running, d.oldest_ready_at, d.created_at, the_cap,
-           case when d.ready >= the_cap then (
-               select case when sum(rows_ready * f.share) > 0 then greatest(round(sum(rows_ready * f.share))::bigint, d.ready) end
-                 from unnest(common, shares) f(line, share) join millrace.queue q on q.id = f.line
-                 join millrace.queue m on m.id = coalesce(q.main, q.id) where m.name = d.queue) end
-      from millrace.depths(the_cap) d;
+           case when d.ready >= the_cap and s.n > 0 then greatest(s.n, d.ready) end
+      from millrace.depths_of(mains, the_cap) d left join shared s on s.name = d.queue;
 end $$;
+
+create or replace function millrace.queue_overview()
+returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint, oldest_ready_at timestamptz,
+    created_at timestamptz, cap int, estimated bigint)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select * from millrace.queue_depths(null)
+$$;
 select millrace.door_is('operating', 'queue_overview', 'admin, viewer', 'staff');
+
+-- A page of them in the order of their names, behind the name `after`; the_search: with this in the name; names: these alone.
+create or replace function millrace.queue_page(the_search text default null, after text default null, page int default 50, names text[] default null)
+returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint, oldest_ready_at timestamptz,
+    created_at timestamptz, cap int, estimated bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if page is null or page not between 1 and 500 then
+        perform millrace.refuse('page must be 1 to 500', 'page');
+    end if;
+    return query
+    select d.* from millrace.queue_depths(array(
+        select q.id from millrace.queue q
+         where q.main is null and (the_search is null or position(lower(the_search) in lower(q.name)) > 0)
+           and (after is null or q.name > after) and (names is null or q.name = any (names))
+         order by q.name limit page)) d order by d.queue;
+end $$;
+select millrace.door_is('operating', 'queue_page', 'admin, viewer', 'staff');
+
+-- The queues in one look, for the overview: how many there are, and the `most` that have most to do. Up to 200 are counted. Of more the latest
+-- sample says what all have together, and which have most; `at` is its time. Null where no sample of the last minute says it.
+create or replace function millrace.queues_now(most int default 20) returns jsonb
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    many bigint := (select count(*) from millrace.queue q where q.main is null);
+    paused bigint := (select count(*) from millrace.queue q where q.main is null and q.paused_at is not null);
+    latest record;
+    width int := length(millrace.sample_fold_of(1));
+    whole jsonb := '{}';
+    wanted int[];
+begin
+    if most is null or most not between 1 and 200 then
+        perform millrace.refuse('most must be 1 to 200', 'most');
+    end if;
+    if many <= 200 then
+        return jsonb_build_object('queues', many, 'paused', paused, 'at', null, 'rows', (
+            select coalesce(jsonb_agg(to_jsonb(d) order by d.ready + d.running desc, d.queue), '[]') from millrace.queue_depths(null) d));
+    end if;
+    select f.at, f.keys, f.vals into latest from millrace.sample_fresh f where f.what = 1 and f.at > millrace.now() - interval '1 minute' order by f.at desc limit 1;
+    if latest.at is not null then
+        with said as materialized (
+            select k.name, latest.vals[(u.place - 1) * width + 2] as ready, latest.vals[(u.place - 1) * width + 4] as scheduled,
+                   latest.vals[(u.place - 1) * width + 5] as running, latest.vals[(u.place - 1) * width + 7] as oldest
+              from unnest(latest.keys) with ordinality u(key, place) join millrace.sample_key k on k.id = u.key
+        )
+        select coalesce((select jsonb_build_object('at', latest.at, 'ready', s.ready, 'scheduled', s.scheduled, 'running', s.running, 'oldest_s', s.oldest / 10.0)
+                           from said s where s.name = ''), '{}'),
+               array(select q.id from said s join millrace.queue q on q.name = s.name and q.main is null
+                      where s.name <> '' order by s.ready + s.running desc, s.name limit most)
+          into whole, wanted;
+    else
+        wanted := array(select q.id from millrace.queue q where q.main is null order by q.paused_at, q.name limit most);
+    end if;
+    return jsonb_build_object('queues', many, 'paused', paused, 'at', null) || whole || jsonb_build_object('rows', (
+        select coalesce(jsonb_agg(to_jsonb(d) order by d.ready + d.running desc, d.queue), '[]') from millrace.queue_depths(wanted) d));
+end $$;
+select millrace.door_is('operating', 'queues_now', 'admin, viewer', 'staff');

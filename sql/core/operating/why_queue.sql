@@ -93,7 +93,7 @@ begin
             || case when one.since < t then format(', the oldest for %s', millrace.why_span(extract(epoch from t - one.since)::float8)) else '' end
         else format('nothing in the queue %s is ready', the_name) end;
     if paused is not null then
-        said := millrace.why_put('queue_paused', format('the queue %s is paused since %s', the_name, millrace.why_time(paused)), format('millrace queues resume %s', the_name),
+        said := millrace.why_put('queue_paused', format('the queue %s has been paused since %s', the_name, millrace.why_time(paused)), format('millrace queues resume %s', the_name),
             jsonb_build_object('since', paused), format('millrace queues resume %s', the_name));
         said := said || jsonb_build_object('chain', said -> 'chain' || to_jsonb(format('to do: millrace queues resume %s', the_name)));
     else
@@ -121,12 +121,12 @@ begin
     is_room := said is not null;
     if said <> '{}' then
         return said || jsonb_build_object('queue', why_queue.name, 'chain', said -> 'chain'
-            || to_jsonb('to do: ' || coalesce(said ->> 'hint', said ->> 'command', 'nothing but wait')));
+            || to_jsonb('to do: ' || coalesce(said ->> 'hint', said ->> 'command', 'just wait')));
     end if;
     said := coalesce(case when the_main is not null then millrace.why_feeding(why_queue.name) end, millrace.why_schedule(why_queue.name));
     if said is not null then
         return said || jsonb_build_object('queue', why_queue.name, 'chain', to_jsonb(case when the_main is not null then format('nothing waits in the queue %s', why_queue.name)
-                else format('the schedule %s', why_queue.name) end) || (said -> 'chain') || to_jsonb('to do: ' || coalesce(said ->> 'hint', said ->> 'command', 'nothing but wait')));
+                else format('the schedule %s', why_queue.name) end) || (said -> 'chain') || to_jsonb('to do: ' || coalesce(said ->> 'hint', said ->> 'command', 'just wait')));
     end if;
     if the_main is null and not is_room or why_queue.name is null then
         return null;

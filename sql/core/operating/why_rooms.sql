@@ -1,10 +1,10 @@
 -- Why something of a room or of a schedule does not move, in the shape of millrace.why. Null: nothing waits there.
 
--- No living worker serves the room; null when one does, or may.
+-- No running worker serves the room; null when one does, or may.
 create or replace function millrace.why_unserved(the_room text, words text, flag text) returns jsonb
 language sql volatile as $$
     select case when not exists (select from millrace.session s where s.rooms ? the_room or s.rooms is null)
-        then millrace.why_put('room_unserved', format('%s, and no living worker serves %s', words, the_room), format('start a worker with %s', flag),
+        then millrace.why_put('room_unserved', format('%s, and no running worker serves %s', words, the_room), format('start a worker with %s', flag),
             jsonb_build_object('room', the_room), 'millrace workers list') end
 $$;
 
@@ -24,7 +24,7 @@ begin
     word := millrace.why_word(s.name);
     more := jsonb_build_object('schedule', s.name);
     if s.paused_at is not null then
-        return millrace.why_put('schedule_paused', format('the schedule %s is paused since %s', s.name, millrace.why_time(s.paused_at)),
+        return millrace.why_put('schedule_paused', format('the schedule %s has been paused since %s', s.name, millrace.why_time(s.paused_at)),
             format('millrace schedules resume %s', word), more || jsonb_build_object('since', s.paused_at), format('millrace schedules resume %s', word));
     elsif s.problem is not null then
         return millrace.why_put('schedule_problem', format('the schedule %s cannot fire: %s', s.name, s.problem), 'correct it with millrace schedules add under the same name',
@@ -33,10 +33,10 @@ begin
         if not exists (select from millrace.session) then
             said := millrace.why_absent(true);
             return said || more || jsonb_build_object('due', s.next_at,
-                'sentence', format('the schedule %s was due at %s, and no worker lives', s.name, millrace.why_time(coalesce(s.next_at, s.planned_from))));
+                'sentence', format('the schedule %s was due at %s, and no worker is running', s.name, millrace.why_time(coalesce(s.next_at, s.planned_from))));
         end if;
         return millrace.why_put('schedule_overdue', format('the schedule %s was due at %s, and no worker has fired it', s.name, millrace.why_time(coalesce(s.next_at, s.planned_from))),
-            'start a worker that has time zones', more || jsonb_build_object('due', s.next_at), 'millrace workers list');
+            'start a worker on a machine with time zone data (tzdata)', more || jsonb_build_object('due', s.next_at), 'millrace workers list');
     end if;
     if s.last_job is not null and s.overlap = 'skip' then
         said := millrace.why_of(s.last_job, true, 1);
@@ -45,7 +45,7 @@ begin
         end if;
     end if;
     if s.last_missed_at > t - interval '1 hour' then
-        return millrace.why_put('schedule_missed', format('the schedule %s missed times, the last at %s: no worker looked then, and it does not catch them up', s.name,
+        return millrace.why_put('schedule_missed', format('the schedule %s missed some of its times, the last at %s: no worker fired it then, and it does not catch up', s.name,
                 millrace.why_time(s.last_missed_at)),
             format('run it now with millrace schedules run %s; if each time counts, set --catch-up all', word), more || jsonb_build_object('missed', s.missed, 'due', s.next_at),
             format('millrace schedules run %s', word),

@@ -51,7 +51,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     if flag_set.name is null or flag_set.name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the flag''s name %L is malformed', left(flag_set.name, 60)), 'name',
-            'A name has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+            'A name has 1 to 128 letters, digits and _ . : / - and begins with a letter or digit.');
     end if;
     if flag_set.percent is null or flag_set.percent not between 0 and 100 then
         perform millrace.refuse('percent is out of range', 'percent', 'Give 0 (off) to 100 (on for all).');

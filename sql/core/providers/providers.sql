@@ -108,7 +108,7 @@ begin
             c := millrace.provider_turn(c, 'closed', 'the time for which it was forced is over', 'millrace', the_streak => 0);
         end if;
         if e.recovered and e.generation = c.generation and c.state in ('open', 'probing') then
-            c := millrace.provider_turn(c, 'ramping', 'found well while the database was away', the_name);
+            c := millrace.provider_turn(c, 'ramping', 'found healthy while the database was away', the_name);
         end if;
 
         failed_probe := false;
@@ -129,7 +129,7 @@ begin
             c := millrace.provider_turn(c, 'open', 'a probe failed: ' || coalesce(e.why, 'no reason given'), the_name,
                 millrace.provider_until(settings, c.streak, e.hold_s), c.streak + 1);
         elsif c.state = 'probing' and c.probes_passed >= max_probes then
-            c := millrace.provider_turn(c, 'ramping', format('%s probes were well', max_probes), the_name);
+            c := millrace.provider_turn(c, 'ramping', format('%s probes succeeded', max_probes), the_name);
         end if;
 
         if e.vote is not null and e.generation = c.generation and c.state in ('closed', 'ramping') then
@@ -227,7 +227,7 @@ declare
 begin
     if provider_force.provider is null or provider_force.provider !~ '^[a-z0-9][a-z0-9_.:-]{0,127}$' then
         perform millrace.refuse(format('the provider %L is malformed', left(provider_force.provider, 60)), 'provider',
-            'A provider has 1 to 128 small letters, digits and the signs _ . : - and begins with a letter or digit.');
+            'A provider has 1 to 128 lower-case letters, digits and _ . : - and begins with a letter or digit.');
     end if;
     if provider_force.class is null or provider_force.class !~ E'^(\\*|[a-z0-9][a-z0-9_.:-]{0,63})$' then
         perform millrace.refuse(format('the class %L is malformed', left(provider_force.class, 60)), 'class', 'Give a class of calls, or * for all.');
@@ -316,8 +316,8 @@ create or replace view millrace.error_classes as
         ('quota', 'warning', 'elsewhere', 'rateLimitExceeded', 'resourceExhausted', 'The limit for this service is reached. We have been told.'),
         ('authentication', 'error', 'elsewhere', 'invalidCredentials', 'unauthenticated', 'We cannot use this service right now. We have been told.'),
         ('permission', 'error', 'never', 'passwordResetFailed', 'permissionDenied', 'This is not allowed.'),
-        ('not_found', 'error', 'never', 'passwordResetFailed', 'notFound', 'This does not exist, or not any more.'),
-        ('conflict', 'warning', 'never', 'passwordResetFailed', 'alreadyExists', 'This was changed or done already. Have a look at how it is now.'),
+        ('not_found', 'error', 'never', 'passwordResetFailed', 'notFound', 'This does not exist, or no longer exists.'),
+        ('conflict', 'warning', 'never', 'passwordResetFailed', 'alreadyExists', 'This was already changed or done. Please check how it looks now.'),
         ('invalid', 'error', 'never', 'passwordResetFailed', 'invalidInput', 'Something in this request is not right. Please check it.'),
         ('too_large', 'error', 'never', 'passwordResetFailed', 'invalidInput', 'This is too large.'),
         ('unsupported', 'error', 'never', 'passwordResetFailed', 'invalidInput', 'This kind of thing is not supported.'),
@@ -334,7 +334,7 @@ $$;
 select millrace.door_is('providers', 'error_map', 'client, worker, gateway', 'open',
     'The classes of errors, with what an app makes of each and what its user is told.', for_apps => false);
 
--- A provider that is called no more.
+-- A provider that is no longer called.
 create or replace function millrace.provider_forget(the_provider text) returns void
 language sql volatile as $$
     delete from millrace.provider_circuit c where c.provider = the_provider;

@@ -13,10 +13,10 @@ declare
     after interval := millrace.approval_span(options, 'escalate_seconds');
 begin
     if every is not null and asked = '{}' then
-        perform millrace.refuse('nobody is named who could be reminded', 'notify', 'Name the people who are asked.');
+        perform millrace.refuse('nobody to remind is named', 'notify', 'Name the people who are asked.');
     end if;
     if (after is null) <> (others = '{}') then
-        perform millrace.refuse('an escalation says after how long, and whom to ask then', 'escalate_to', 'Give escalate_seconds and escalate_to.');
+        perform millrace.refuse('an escalation needs how long to wait, and whom to ask then', 'escalate_to', 'Give escalate_seconds and escalate_to.');
     end if;
     update millrace.approval x
        set remind = every, remind_at = t + every, escalate_at = t + after, escalate_to = nullif(others, '{}'),
@@ -36,7 +36,7 @@ declare
     name text;
 begin
     if jsonb_typeof(given) <> 'array' or jsonb_array_length(given) > 20 or jsonb_path_exists(given, '$[*] ? (@.type() != "string")') then
-        perform millrace.refuse(format('%s is no list of at most 20 people', field), field, 'Give people''s ids, or addresses for mail.');
+        perform millrace.refuse(format('%s is not a list of at most 20 people', field), field, 'Give people''s ids, or addresses for mail.');
     end if;
     for name in select jsonb_array_elements_text(given) loop
         perform millrace.valid_name(name, field);
@@ -175,7 +175,7 @@ begin
 end $$;
 select millrace.door_is('queue', 'approval_link', 'worker, operator', 'staff', audited => true);
 
--- What the page behind a link shows; null: nobody was given this link. Times are in the reader's zone; what the kind's rules hide is redacted.
+-- What the page behind a link shows; null: this link belongs to nobody who was asked. Times are in the reader's zone; what the kind's rules hide is redacted.
 create or replace function millrace.approval_page(the_approval uuid, the_ref uuid) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select jsonb_strip_nulls(jsonb_build_object('person', p.person, 'name', coalesce(z.reader ->> 'name', p.person), 'language', z.reader ->> 'language',
@@ -205,7 +205,7 @@ begin
     select p.person, millrace.approval_state(a) into who, state from millrace.approval_person p join millrace.approval a on a.id = p.approval
      where p.ref = approval_answer_by_link.the_ref and p.approval = approval_answer_by_link.the_approval;
     if not found then
-        perform millrace.refuse('nobody was given this link', 'the_ref', null, 'P0002', 'not_found');
+        perform millrace.refuse('this link belongs to nobody who was asked', 'the_ref', null, 'P0002', 'not_found');
     end if;
     if state = 'over' then
         perform millrace.refuse('the job has ended', 'the_approval', null, '55000', 'conflict');

@@ -52,7 +52,7 @@ begin
     end if;
     if a.answered_at is not null then
         if a.approved <> approval_answer.approved then
-            perform millrace.refuse(format('the approval was answered with %s already', case when a.approved then 'yes' else 'no' end), 'approved', null, '55000', 'conflict');
+            perform millrace.refuse(format('the approval was already answered with %s', case when a.approved then 'yes' else 'no' end), 'approved', null, '55000', 'conflict');
         end if;
         return false;
     end if;

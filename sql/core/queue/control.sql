@@ -20,7 +20,7 @@ begin
     perform millrace.audited('job.cancel', cancel.id::text, null, caller => cancel.caller);
     return true;
 end $$;
-select millrace.door_is('queue', 'cancel', 'client, worker, operator', 'tenant job', 'Cancels a job of the caller''s.',
+select millrace.door_is('queue', 'cancel', 'client, worker, operator', 'tenant job', 'Cancels one of the caller''s jobs.',
     audited => true);
 
 create or replace function millrace.cancel_now(the_job bigint) returns boolean
@@ -166,8 +166,8 @@ declare
 begin
     if was = 'timer' then
         select x.* into w from millrace.wait x where x.job = the_job and x.what in (2, 4) and x.place = reschedule_refusal.due;
-        return case w.what when 2 then format('job %s waits for the signal %L, and for no time', the_job, w.name)
-                           when 4 then format('job %s waits for a person''s answer, and for no time', the_job) end;
+        return case w.what when 2 then format('job %s waits for the signal %L, not for a time', the_job, w.name)
+                           when 4 then format('job %s waits for a person''s answer, not for a time', the_job) end;
     elsif was = 'blocked' then
         select x.* into u from millrace.undo x where x.undo_job = the_job;
         return case when found then format('job %s undoes step %L of job %s when that has ended without success', the_job, left(u.step, 60), u.job) end;

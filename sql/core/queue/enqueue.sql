@@ -30,6 +30,7 @@ begin
       from millrace.route r
      where r.kind_name operator(pg_catalog.=) enqueue_as.kind and r.queue_name operator(pg_catalog.=) coalesce(enqueue_as.queue, '')
        and plain_lane is not null and enqueue_as.caller operator(pg_catalog.=) current_user
+       and coalesce(pg_catalog.length(pg_catalog.current_setting('millrace.traceparent', true)), 0) operator(pg_catalog.=) 0
        and not enqueue_as.args operator(pg_catalog.?) '$millrace' and millrace.true_bytes(enqueue_as.args) operator(pg_catalog.<=) millrace.most('args');
     if new_id is null then
         return millrace.enqueue_fully(kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts,
@@ -151,6 +152,9 @@ begin
     end if;
     if the_metadata is not null and jsonb_typeof(the_metadata) <> 'object' then
         perform millrace.refuse('metadata is not a JSON object', 'metadata', 'Give an object such as {"trace": "…"}.');
+    end if;
+    if current_setting('millrace.traceparent', true) <> '' then
+        the_metadata := millrace.trace_carried(the_metadata);
     end if;
     if cardinality(the_tags) > millrace.most('tags') then
         perform millrace.refuse(format('%s tags are more than the %s allowed', cardinality(the_tags), millrace.most('tags')), 'tags', 'Data goes into args.');
@@ -332,7 +336,7 @@ begin
                 perform millrace.flow_check(name, value);
             else
                 perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options',
-                    'Known are timeout, expires_at, unique_scope, unique_for, backoff, version, after, before, fence, tell_end and wake.');
+                    'Allowed: timeout, expires_at, unique_scope, unique_for, backoff, version, after, before, fence, tell_end and wake.');
         end case;
     end loop;
 end $$;
@@ -420,6 +424,7 @@ declare
     ids bigint[];
     woken record;
     told text;
+    trace jsonb := case when current_setting('millrace.traceparent', true) <> '' then millrace.trace_now() end;
 begin
     with given as materialized (
         select j.ordinality as place, j.value as one, j.value -> 'args' as args, j.value ->> 'limit_key' as limit_key, j.value ->> 'tenant' as tenant,
@@ -456,7 +461,7 @@ begin
         insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, tenant, owner, tags, metadata, options)
         select n.id, n.kind, n.queue, n.lane, n.max_attempts, t, n.run_at, n.args, n.limit_key, n.tenant, enqueue_together.caller,
                case when n.one ? 'tags' then nullif(array(select jsonb_array_elements_text(n.one -> 'tags')), '{}') end,
-               nullif(n.metadata, '{}'), nullif(n.options, '{}')
+               nullif(case when trace is null or n.metadata ? 'traceparent' then n.metadata else trace || coalesce(n.metadata, '{}') end, '{}'), nullif(n.options, '{}')
           from new n
     ), now_ready as (
         insert into millrace.ready (seq, job, queue, kind, lane, gate)
@@ -578,8 +583,9 @@ begin
     with new as materialized (
         select nextval('millrace.seq') as id, a::jsonb as args, case when head.split is null then head.kind else millrace.kind_drawn(head.kind) end as kind from unnest(the_args[2:]) a
     ), written as (
-        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, limit_scope, tenant, owner, options)
-        select n.id, n.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.limit_scope, head.tenant, enqueue_bulk.caller, head.options from new n
+        insert into millrace.job (id, kind, queue, lane, max_attempts, enqueued_at, run_at, args, limit_key, limit_scope, tenant, owner, metadata, options)
+        select n.id, n.kind, head.queue, head.lane, head.max_attempts, t, the_run_at, n.args, head.limit_key, head.limit_scope, head.tenant, enqueue_bulk.caller,
+               head.metadata, head.options from new n
     ), now_ready as (
         insert into millrace.ready (seq, job, queue, kind, lane, gate)
         select n.id, n.id, head.queue, n.kind, head.lane, head.gate from new n where not later and not aside

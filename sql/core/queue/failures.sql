@@ -1,18 +1,14 @@
 -- Failures grouped by cause: kind, class and gist of the error. Workers tell with each beat what has failed (see beat), rescue adds what
 -- crashed, and a fold adds these notes up. So a look costs the same however many jobs are dead.
 
--- What a group is called: the first line of the error without what differs from run to run. # stands for a number, a UUID, and eight or
--- more hexadecimal digits, <address> for a mail address. error_gist, which `jobs errors` uses, replaces numbers only.
-create or replace function millrace.failure_gist(error text) returns text
+-- What groups were called before failure_gist: # for numbers, UUIDs and eight or more hexadecimal digits. Those of that time keep their names
+-- until they expire, and their jobs are found by it.
+create or replace function millrace.failure_gist_before(error text) returns text
 language sql immutable parallel safe as $$
-    select case
-        when error is null then 'other errors'
-        when error ~ '^worker .* while the job ran or waited there' then regexp_replace(split_part(error, E'\n', 1), '^worker .* was ', 'its worker was ')
-        when error ~ '^quarantined: ' then 'quarantined: it ran alone when its worker crashed, for the second time'
-        else left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(split_part(error, E'\n', 1), 1000), '^attempt [0-9]+ of [0-9]+: ', ''),
-            '[^[:space:]<>"''(),;:@]+@[^[:space:]<>"''(),;:@]+', '<address>', 'g'),
-            E'\\m([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[a-f]*[0-9])[0-9a-f]{8,})\\M', '#', 'gi'),
-            '[0-9]+', '#', 'g'), 120) end
+    select left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(left(split_part(error, E'\n', 1), 1000), '^attempt [0-9]+ of [0-9]+: ', ''),
+        '[^[:space:]<>"''(),;:@]+@[^[:space:]<>"''(),;:@]+', '<address>', 'g'),
+        E'\\m([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[a-f]*[0-9])[0-9a-f]{8,})\\M', '#', 'gi'),
+        '[0-9]+', '#', 'g'), 120)
 $$;
 
 -- Its class: a word of ErrorClass if the error begins with one, else what the engine says, else error.
@@ -38,10 +34,20 @@ begin
         return false;
     end if;
     if the_group.class <> 'other' then
-        return millrace.failure_class(error) = the_group.class and millrace.failure_gist(error) = the_group.gist;
+        -- What stands before the first thing that was folded is the error's own beginning: most others are told apart by it.
+        if the_group.class not in ('crash', 'quarantine')
+           and not starts_with(regexp_replace(left(error, 200), '^attempt [0-9]+ of [0-9]+: ', ''), substring(the_group.gist from '^[^#<"''`]*')) then
+            return false;
+        end if;
+        -- Not more expressions at once than Postgres keeps prepared.
+        if millrace.failure_gist(error) <> the_group.gist and millrace.failure_gist_before(error) <> the_group.gist then
+            return false;
+        end if;
+        return millrace.failure_class(error) = the_group.class;
     end if;
     return not exists (select from millrace.failure_group g
-        where g.kind = the_kind and g.class = millrace.failure_class(error) and g.gist = millrace.failure_gist(error));
+        where g.kind = the_kind and g.class = millrace.failure_class(error)
+          and g.gist in (millrace.failure_gist(error), millrace.failure_gist_before(error)));
 end $$;
 
 -- Adds the notes up. A kind has 200 groups at most, one of them for all others. One session at a time does it; in a transaction that may

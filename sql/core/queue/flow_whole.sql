@@ -73,6 +73,10 @@ declare
     seen bigint[] := '{}';
     kids bigint[];
     head record;
+    found_jobs bigint[] := '{}';
+    found_depths int[] := '{}';
+    found_below bigint[] := '{}';
+    found_hidden bigint[] := '{}';
 begin
     perform millrace.must_see(flow_tree.id, caller => flow_tree.caller);
     for step in 1 .. 1000 loop                            -- to the first of all
@@ -91,7 +95,6 @@ begin
         seen := seen || job;
         select j.owner, j.tenant into head from millrace.job j where j.id = flow_tree.job;
         continue when not found or not millrace.may_see(head.owner, head.tenant, caller => flow_tree.caller);
-        select x.kind, x.state into kind, state from millrace.job(flow_tree.job) x;
         select count(*) into below from millrace.edge e where e.pred = flow_tree.job;
         -- A job is shown below the last job that it waits for; otherwise the run that made it and the jobs that it joins would show it
         -- twice.
@@ -104,14 +107,59 @@ begin
                                  where e.pred = flow_tree.job
                                    and not exists (select from millrace.edge o where o.succ = e.succ and o.pred > e.pred) limit 100000) c)
                               - coalesce(cardinality(kids), 0));
-        return next;
+        found_jobs := found_jobs || job;
+        found_depths := found_depths || depth;
+        found_below := found_below || below;
+        found_hidden := found_hidden || hidden;
         if kids is not null then
             stack := stack || array(select k from unnest(kids) with ordinality u(k, n) order by n desc);
             depths := depths || array_fill(depth + 1, array[cardinality(kids)]);
         end if;
     end loop;
+    -- Their states at once: one look for each costs more than all the rest.
+    return query
+    select f.depth, f.job, s.kind, s.state, f.below, f.hidden
+      from unnest(found_depths, found_jobs, found_below, found_hidden) with ordinality f(depth, job, below, hidden, place)
+      left join millrace.job_states(found_jobs) s on s.job = f.job
+     order by f.place;
 end $$;
 select millrace.door_is('queue', 'flow_tree', 'client, worker, viewer', 'tenant job', 'The jobs of a flow.');
+
+-- The flow around a job as a graph, for drawing: its jobs with kind and state, by number, and pairs of a job and one that waits for it; `made`: the second was made by a run of
+-- the first. A flow of more than `most` jobs, or of more than four times as many pairs, is not whole, and has none of them.
+create or replace function millrace.flow_graph(id bigint, most int default 80, out jobs jsonb, out edges jsonb, out is_whole boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set enable_hashjoin = off set enable_mergejoin = off as $$
+declare
+    seen bigint[] := array[flow_graph.id];
+    wave bigint[] := seen;
+begin
+    if most is null or most not between 1 and 200 then
+        perform millrace.refuse('most must be 1 to 200', 'most');
+    end if;
+    while wave <> '{}' and cardinality(seen) <= most loop
+        wave := array(
+            select distinct n.job from unnest(wave) w(job) cross join lateral (
+                (select e.succ as job from millrace.edge e where e.pred = w.job order by e.succ limit most + 1)
+                union all
+                (select e.pred from millrace.edge e where e.succ = w.job order by e.pred limit most + 1)) n
+             where n.job <> all (seen) order by n.job limit most + 1);
+        seen := seen || wave;
+    end loop;
+    is_whole := cardinality(seen) <= most;
+    if is_whole then
+        select coalesce(jsonb_agg(jsonb_build_array(x.pred, x.succ, x.made) order by x.pred, x.succ), '[]') into edges from (
+            select e.pred, e.succ, e.number is not null as made
+              from unnest(seen) s(job) join millrace.edge e on e.pred = s.job limit most * 4 + 1) x;
+        is_whole := jsonb_array_length(edges) <= most * 4;
+    end if;
+    if not is_whole then
+        edges := null;
+        return;
+    end if;
+    select jsonb_agg(jsonb_build_object('job', s.job, 'kind', j.kind, 'state', j.state) order by s.job) into jobs
+      from unnest(seen) s(job) left join millrace.job_states(seen) j on j.job = s.job;
+end $$;
+select millrace.door_is('queue', 'flow_graph', 'admin, viewer', 'staff');
 
 -- The results of the jobs that a job waited for, by number, a page at a time.
 create or replace function millrace.results_before(id bigint, after bigint default 0, page int default 500, caller millrace.caller_name default current_user)

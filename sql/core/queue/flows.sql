@@ -73,7 +73,7 @@ begin
         perform millrace.must_see(follower, caller => flow_join.caller);
         perform from millrace.blocked b where b.job = follower for update;
         if not found then
-            perform millrace.refuse(format('job %s is not blocked any more', follower), 'options.before',
+            perform millrace.refuse(format('job %s is no longer blocked', follower), 'options.before',
                 'First enqueue the blocked job with after or fence, then the jobs before it.', '55000', 'conflict');
         end if;
         if millrace.flow_waits(array[the_job], follower) then
@@ -86,7 +86,7 @@ begin
         return false;
     end if;
     insert into millrace.blocked (job, due, starts, waits, fresh)
-    values (the_job, the_due, millrace.flow_starts(the_options), coalesce(the_options #>> '{after,any_dead}' = 'wait', false), given is not null);
+    values (the_job, the_due, millrace.flow_starts(the_options), coalesce(the_options #>> '{after,any_dead}' = 'wait', false), true);
     return true;
 end $$;
 
@@ -127,7 +127,7 @@ begin
     end if;
     if name = 'after' and jsonb_typeof(value) = 'object' then
         if exists (select from jsonb_object_keys(value) k where k not in ('jobs', 'when', 'any_dead')) then
-            perform millrace.refuse('options.after has an unknown field', field, 'Known are jobs, when and any_dead.');
+            perform millrace.refuse('options.after has an unknown field', field, 'Allowed: jobs, when and any_dead.');
         elsif coalesce(value ->> 'when', 'succeeded') not in ('succeeded', 'ended', 'dead') then
             perform millrace.refuse('options.after.when is unknown', field, 'Give succeeded, ended or dead.');
         elsif coalesce(value ->> 'any_dead', 'cancel') not in ('cancel', 'wait') then
@@ -181,6 +181,8 @@ declare
     run record;
     head record;
     to_index bigint[];
+    trace jsonb := coalesce(millrace.trace_now(),         -- the run's own place, or that of its job
+        (select millrace.trace_of(j.metadata) from millrace.read_token(spawn.token) t cross join lateral (select * from millrace.job j where j.id = t.job offset 0) j));
     options jsonb := jsonb_strip_nulls(jsonb_build_object('fence', spawn.token, 'version', spawn.version, 'before', case when spawn.before is not null then jsonb_build_array(spawn.before) end));
 begin
     if coalesce(cardinality(spawn.args), 0) = 0 then
@@ -188,7 +190,7 @@ begin
     end if;
     -- The first goes the long way and is checked like any other; the rest share all of it but their arguments.
     select e.id into first from millrace.enqueue_one(spawn.kind, spawn.args[1]::jsonb, spawn.queue, spawn.priority, spawn.run_at,
-        null, 'skip', null, null, null, null, null, options, caller => current_user) e;
+        null, 'skip', null, null, null, null, trace, options, caller => current_user) e;
     last := first;
     select * into run from millrace.read_token(spawn.token);
     select j.*, k.searchable, k.split into strict head from millrace.job j join millrace.kind k on k.id = millrace.kind_plain(j.kind) where j.id = first;
@@ -199,8 +201,8 @@ begin
     with new as materialized (
         select nextval('millrace.seq') as id, a::jsonb as args, case when head.split is null then head.kind else millrace.kind_drawn(head.kind) end as kind from unnest(spawn.args[2:]) a
     ), written as (
-        insert into millrace.job (id, kind, queue, lane, enqueued_at, run_at, args, owner, options)
-        select n.id, n.kind, head.queue, head.lane, head.enqueued_at, head.run_at, n.args, head.owner, head.options from new n
+        insert into millrace.job (id, kind, queue, lane, enqueued_at, run_at, args, owner, metadata, options)
+        select n.id, n.kind, head.queue, head.lane, head.enqueued_at, head.run_at, n.args, head.owner, head.metadata, head.options from new n
     ), waiting as (
         insert into millrace.blocked (job, due, starts, waits, fresh) select n.id, spawn.run_at, 1, false, false from new n
     ), made as (

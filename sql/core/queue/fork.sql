@@ -65,7 +65,7 @@ begin
     perform millrace.retry_check(fork.id, caller => fork.caller);
     if fork.args is not null then
         if not millrace.is_admin(fork.caller) and millrace.is_operator(fork.caller) then
-            perform millrace.refuse('an operator forks a job with the arguments that it has', 'args', 'An admin may give others.', '42501', 'permission');
+            perform millrace.refuse('an operator may fork a job only with its own arguments', 'args', 'An admin may give other arguments.', '42501', 'permission');
         end if;
         if millrace.true_bytes(fork.args) > millrace.most('args') then
             perform millrace.refuse(format('args take %s bytes, more than the %s allowed', millrace.true_bytes(fork.args), millrace.most('args')), 'args',

@@ -18,7 +18,10 @@ declare
     lines int[] := case when the_queue is not null then millrace.queue_ids(the_queue) end;
     kind_ids int[] := case when the_kind is not null then millrace.kind_ids(the_kind) end;
     state text := case when the_state = 'retrying' then 'scheduled' else the_state end;
-    needs_run boolean := the_state in ('dead', 'retrying') or the_error is not null or the_group is not null or since is not null or until is not null;
+    needs_run boolean := the_state = 'retrying' or the_error is not null or the_group is not null or since is not null or until is not null;
+    -- Without a condition, what is looked at is what is shown.
+    size int := case when coalesce(the_queue, the_kind, the_tag, the_tenant, the_unique, the_limit_key, the_error, the_field, the_group::text, since::text, until::text) is null
+                       and the_state <> 'retrying' then page else 500 end;
     batch bigint[];
     hits bigint[];
     failure millrace.failure_group;
@@ -43,11 +46,11 @@ begin
         return;
     end if;
     if the_field is not null and the_kind is null then
-        perform millrace.refuse('a field is searched without a kind', 'kind', 'Fields are those of a kind: name it.');
+        perform millrace.refuse('a field is given without a kind', 'kind', 'Fields belong to a kind: name the kind, too.');
     end if;
     loop
         if the_field is null then
-            batch := array(select i from millrace.job_ids(state, narrow, null, null, next, 500) i order by i desc);
+            batch := array(select i from millrace.job_ids(state, narrow, null, null, next, size) i order by i desc);
         else
             select f.ids, f.next into batch, further from millrace.jobs_by_field(the_kind, the_field, the_value, next, 500) f;
         end if;
@@ -56,7 +59,13 @@ begin
               left join millrace.job j on j.id = b.id
               left join lateral (
                 select h.queue, h.kind, h.outcome, h.finished, h.error from millrace.history h
-                 where needs_run and h.id = b.id and (h.error is not null or h.outcome = 3) order by h.finished desc limit 1) h on true
+                 -- Of jobs that do not fit anyway their runs are not looked for. A dead job may be gone, and its run be all that is kept.
+                 where (needs_run or the_state = 'dead' and j.id is null)
+                   and (j.id is null or (lines is null or j.queue = any (lines)) and (kind_ids is null or j.kind = any (kind_ids))
+                        and (the_tag is null or the_tag = any (j.tags)) and (the_tenant is null or j.tenant = the_tenant)
+                        and (the_unique is null or j.unique_key = the_unique) and (the_limit_key is null or j.limit_key = the_limit_key)
+                        and (the_group is null or j.kind = failure.kind))
+                   and h.id = b.id and (h.error is not null or h.outcome = 3) order by h.finished desc limit 1) h on true
              where (lines is null or coalesce(j.queue, h.queue) = any (lines)) and (kind_ids is null or coalesce(j.kind, h.kind) = any (kind_ids))
                and (the_tag is null or the_tag = any (j.tags)) and (the_tenant is null or j.tenant = the_tenant)
                and (the_unique is null or j.unique_key = the_unique) and (the_limit_key is null or j.limit_key = the_limit_key)
@@ -74,7 +83,7 @@ begin
             next := ids[page];
             return;
         end if;
-        next := case when the_field is not null then further else batch[500] end;
+        next := case when the_field is not null then further else batch[size] end;
         if next is null or next <= failure.lo then
             next := null;                                 -- that was all
             return;

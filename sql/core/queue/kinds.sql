@@ -11,7 +11,7 @@ begin
     end if;
     if the_name is null or the_name !~ '^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$' then
         perform millrace.refuse(format('the queue name %L is malformed', left(the_name, 60)), 'queue',
-            'A name has 1 to 128 letters, digits and the signs _ . / - and begins with a letter or digit.');
+            'A name has 1 to 128 letters, digits and _ . / - and begins with a letter or digit.');
     end if;
     insert into millrace.queue (name) values (the_name) on conflict do nothing returning id into the_id;
     if the_id is null then
@@ -65,7 +65,7 @@ begin
     end if;
     if the_name is null or the_name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the kind %L is malformed', left(the_name, 60)), 'kind',
-            'A kind has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+            'A kind has 1 to 128 letters, digits and _ . : / - and begins with a letter or digit.');
     end if;
     insert into millrace.kind (name) values (the_name) on conflict (name, line) do nothing returning id into the_id;
     if the_id is null then

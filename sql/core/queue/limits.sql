@@ -45,7 +45,7 @@ begin
     for field, value in select * from jsonb_each(coalesce(limits, '{}')) loop
         if field <> all (known) then
             perform millrace.refuse(format('limits.%s is unknown', left(field, 60)), 'limits.' || left(field, 60),
-                format('Known for a %s are %s.', scope, array_to_string(known, ', ')));
+                format('Allowed for a %s: %s.', scope, array_to_string(known, ', ')));
         elsif jsonb_typeof(value) <> 'number' or value::numeric > 1000000000 or value::numeric < (case field when 'concurrency' then 0 else 0.001 end) then
             perform millrace.refuse(format('limits.%s is out of range', field), 'limits.' || field, 'Give a number above 0; concurrency may be 0, which stops everything.');
         elsif field in ('concurrency', 'rate', 'burst') and value::numeric % 1 <> 0 then

@@ -220,7 +220,7 @@ declare
     done bigint[] := '{}';
 begin
     if the_deed is null or the_deed not in ('cancel', 'retry', 'retry_fresh', 'delete') then
-        perform millrace.refuse(format('the deed %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry, retry_fresh or delete.');
+        perform millrace.refuse(format('the action %L is unknown', left(the_deed, 60)), 'deed', 'Give cancel, retry, retry_fresh or delete.');
     end if;
     if the_deed = 'delete' then
         gone := millrace.jobs_delete_ended(ids);          -- most of them, and at once

@@ -56,8 +56,8 @@ begin
         return place;
     end if;
     if head.kept >= millrace.counted('published') or head.bytes + size > 16777216 then
-        perform millrace.refuse(format('the stream of job %s is full: %s values with %s bytes are published, and 10000 with 16777216 are the most', run.job, head.kept, head.bytes),
-            'token', 'Publish fewer values or references; log lines and progress have no such end.', '53400', 'too_large');
+        perform millrace.refuse(format('the stream of job %s is full: %s values with %s bytes are published; at most 10000 values and 16777216 bytes are allowed', run.job, head.kept, head.bytes),
+            'token', 'Publish fewer values or references; log lines and progress have no such limit.', '53400', 'too_large');
     end if;
     update millrace.output o set last = o.last + 1, kept = o.kept + 1, bytes = o.bytes + size where o.job = run.job returning o.last into place;
     insert into millrace.published (job, n, key, value, session, number, call, attempt, at)

@@ -24,7 +24,7 @@ declare
 begin
     perform millrace.check_paths(names, 'names', true);
     if exists (select from unnest(names) n where n !~ '^[[:alnum:]_.* -]+$') then     -- they become part of an expression
-        perform millrace.refuse('a name has other signs than letters, digits and _ - . *', 'names');
+        perform millrace.refuse('a name may contain only letters, digits and _ - . *', 'names');
     end if;
     if names is null then
         delete from millrace.setting s where s.name = 'redactions';
@@ -91,20 +91,79 @@ begin
     pattern := '(?:' || millrace.redact_pattern(names) || ')s?_?[0-9]*$';
 end $$;
 
--- at: the words that may come next, of paths that have begun. Deeper than 40 everything is hidden: each level takes stack.
-create or replace function millrace.redact_walk(value jsonb, at int[], depth int, words text[], ends boolean[], starts int[], pattern text) returns jsonb
+-- What of a value the rules speak of: the names as they are written there, how many members and elements it has, and whether anything lies deeper
+-- than a walk goes. `names` is null where a rule begins with any name or with a position: then every member counts.
+create or replace function millrace.redact_found(value jsonb, words text[], starts int[], pattern text, out names text[], out members bigint, out is_deep boolean)
+language sql immutable parallel safe as $$
+    select case when exists (select from unnest(starts) s where words[s] ~ '^([*]|[0-9]+)$') then null
+                else coalesce(array_agg(k.key) filter (where k.word ~ pattern or k.word = any (words)), '{}') end,
+           coalesce(sum(k.n), 0)::bigint, jsonb_path_exists(value, 'strict $.**{41}')
+      from (select o.key, count(*) + coalesce(sum(x.elements) filter (where o.key is null), 0) as n, millrace.redact_word(o.key) as word
+              from (select p.value, case jsonb_typeof(p.value) when 'array' then jsonb_array_length(p.value) else 0 end as elements
+                      from jsonb_path_query(value, 'strict $.**{0 to 40} ? (@.type() == "object" || @.type() == "array")') p(value)) x
+              left join lateral jsonb_object_keys(case jsonb_typeof(x.value) when 'object' then x.value else '{}' end) o(key) on true
+             group by o.key) k
+$$;
+
+-- A value without what the rules cover. One in which no rule finds a name is not walked. One that has a name and more than 5,000 members is hidden
+-- by whole members, and a hundred of those are looked into: nobody waits seconds for a page.
+create or replace function millrace.redact_value(value jsonb, words text[], ends boolean[], starts int[], pattern text) returns jsonb
+language plpgsql immutable set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    there record;
+begin
+    if value is null or jsonb_typeof(value) not in ('object', 'array') then
+        return value;
+    end if;
+    there := millrace.redact_found(value, words, starts, pattern);
+    if there.names = '{}' and not there.is_deep then
+        return value;
+    end if;
+    if there.members <= 5000 then
+        return millrace.redact_walk(value, '{}', 0, words, ends, starts, pattern, there.names);
+    end if;
+    if jsonb_typeof(value) = 'array' then
+        return '"[redacted]"';
+    end if;
+    return (
+        with looked_at as materialized (
+            select c.key, c.value from jsonb_each(value) c where jsonb_typeof(c.value) in ('object', 'array') order by pg_column_size(c.value), c.key limit 100
+        ), clean as materialized (
+            select l.key from looked_at l cross join lateral millrace.redact_found(l.value, words, starts, pattern) f where f.names = '{}' and not f.is_deep
+        )
+        select jsonb_object_agg(e.key, case
+                   when there.names is null or e.key = any (there.names) then '"[redacted]"'
+                   when jsonb_typeof(e.value) in ('object', 'array') and c.key is null then '"[redacted]"'
+                   else e.value end)
+          from jsonb_each(value) e
+          left join clean c on c.key = e.key);
+end $$;
+
+-- at: the words that may come next, of paths that have begun. Deeper than 40 everything is hidden: each level takes stack. names: as redact_found
+-- gives them; a member with another name, where no path has begun, is nothing that a rule covers.
+create or replace function millrace.redact_walk(value jsonb, at int[], depth int, words text[], ends boolean[], starts int[], pattern text, names text[]) returns jsonb
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
     case jsonb_typeof(value)
     when 'object' then
         if depth > 40 then return '"[redacted]"'; end if;
         return coalesce((
-            select jsonb_object_agg(e.key, millrace.redact_member(e.value, e.key, false, at, depth, words, ends, starts, pattern))
+            select jsonb_object_agg(e.key, case
+                       when names is null or cardinality(at) > 0 or e.key = any (names)
+                           then millrace.redact_member(e.value, e.key, false, at, depth, words, ends, starts, pattern, names)
+                       when jsonb_typeof(e.value) in ('object', 'array')
+                           then millrace.redact_walk(e.value, '{}', depth + 1, words, ends, starts, pattern, names)
+                       else e.value end)
               from jsonb_each(value) e), '{}');
     when 'array' then
         if depth > 40 then return '"[redacted]"'; end if;
         return coalesce((
-            select jsonb_agg(millrace.redact_member(e.value, (e.place - 1)::text, true, at, depth, words, ends, starts, pattern) order by e.place)
+            select jsonb_agg(case
+                       when names is null or cardinality(at) > 0
+                           then millrace.redact_member(e.value, (e.place - 1)::text, true, at, depth, words, ends, starts, pattern, names)
+                       when jsonb_typeof(e.value) in ('object', 'array')
+                           then millrace.redact_walk(e.value, '{}', depth + 1, words, ends, starts, pattern, names)
+                       else e.value end order by e.place)
               from jsonb_array_elements(value) with ordinality e(value, place)), '[]');
     else
         return value;
@@ -112,7 +171,7 @@ begin
 end $$;
 
 create or replace function millrace.redact_member(
-    value jsonb, name text, is_place boolean, at int[], depth int, words text[], ends boolean[], starts int[], pattern text
+    value jsonb, name text, is_place boolean, at int[], depth int, words text[], ends boolean[], starts int[], pattern text, names text[]
 ) returns jsonb
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
@@ -134,7 +193,7 @@ begin
     if jsonb_typeof(value) not in ('object', 'array') then
         return value;
     end if;
-    return millrace.redact_walk(value, later, depth + 1, words, ends, starts, pattern);
+    return millrace.redact_walk(value, later, depth + 1, words, ends, starts, pattern, names);
 end $$;
 
 -- The arguments of a kind with "[redacted]" in place of what a rule covers. Encrypted ones stay as they are.
@@ -146,7 +205,7 @@ begin
     if millrace.is_sealed(args) then
         return args;
     end if;
-    return millrace.redact_walk(args, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+    return millrace.redact_value(args, rules.words, rules.ends, rules.starts, rules.pattern);
 end $$;
 select millrace.door_is('queue', 'redact', 'admin, operator', 'staff');
 
@@ -186,10 +245,10 @@ declare
     names text := millrace.redact_names();
 begin
     if not millrace.is_sealed(it.args) then
-        it.args := millrace.redact_walk(it.args, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+        it.args := millrace.redact_value(it.args, rules.words, rules.ends, rules.starts, rules.pattern);
     end if;
-    it.result := millrace.redact_walk(it.result, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
-    it.metadata := millrace.redact_walk(it.metadata, '{}', 0, rules.words, rules.ends, rules.starts, rules.pattern);
+    it.result := millrace.redact_value(it.result, rules.words, rules.ends, rules.starts, rules.pattern);
+    it.metadata := millrace.redact_value(it.metadata, rules.words, rules.ends, rules.starts, rules.pattern);
     if it.errors <> '[]' then
         it.errors := (select jsonb_agg(e.value || jsonb_build_object('error', millrace.redact_said(e.value ->> 'error', names)) order by e.place)
                         from jsonb_array_elements(it.errors) with ordinality e(value, place));
@@ -213,11 +272,19 @@ begin
 end $$;
 select millrace.door_is('queue', 'job_shown', 'admin, viewer', 'staff');
 
-create or replace function millrace.logs_shown(id bigint, after bigint default 0)
+-- The lines of a job without their secrets, behind the number `after`; of these the newest `most`.
+create or replace function millrace.logs_shown(id bigint, after bigint default 0, most int default null)
 returns table (n bigint, at timestamptz, level text, attempt int, token text, line text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    names text := millrace.redact_names();
 begin
-    return query select l.n, l.at, l.level, l.attempt, l.token, millrace.redact_text(l.line) from millrace.logs(logs_shown.id, logs_shown.after) l;
+    perform millrace.must_see(logs_shown.id, caller => current_user);
+    return query
+    select l.n, l.at, (array['debug', 'info', 'warning', 'error'])[l.level + 1], l.attempt::int, format('%s-%s-%s', to_hex(l.session), l.number, l.job),
+           millrace.redact_said(l.line, names)
+      from (select x.* from millrace.log_line x where x.job = logs_shown.id and x.n > coalesce(logs_shown.after, 0) order by x.n desc limit most) l
+     order by l.n;
 end $$;
 select millrace.door_is('queue', 'logs_shown', 'admin, viewer', 'staff');
 
@@ -225,9 +292,11 @@ create or replace function millrace.steps_shown(id bigint)
 returns table (name text, value jsonb, attempt int, at timestamptz)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    the_kind text := (select k.name from millrace.job j join millrace.kind k on k.id = j.kind where j.id = steps_shown.id);
+    rules record := millrace.redact_rules((select k.name from millrace.job j join millrace.kind k on k.id = j.kind where j.id = steps_shown.id));
 begin
     -- A value that a step of this name has is hidden like one of a field of this name.
-    return query select s.name, millrace.redact(the_kind, jsonb_build_object(s.name, s.value)) -> s.name, s.attempt, s.at from millrace.steps(steps_shown.id) s;
+    return query
+    select s.name, millrace.redact_value(jsonb_build_object(s.name, s.value), rules.words, rules.ends, rules.starts, rules.pattern) -> s.name, s.attempt, s.at
+      from millrace.steps(steps_shown.id) s;
 end $$;
 select millrace.door_is('queue', 'steps_shown', 'admin, viewer', 'staff');

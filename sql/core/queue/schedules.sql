@@ -5,7 +5,7 @@ create or replace function millrace.schedule_must_exist(the_name text) returns v
 language plpgsql as $$
 begin
     perform millrace.refuse(format('there is no schedule %L', left(the_name, 60)), 'name',
-        'millrace schedules list shows those there are.', 'P0002', 'not_found');
+        'millrace schedules list shows them all.', 'P0002', 'not_found');
 end $$;
 
 -- Makes a schedule or changes it; 'unchanged' when it is all of this already. paused: null leaves it as it is.
@@ -40,7 +40,7 @@ declare
 begin
     if schedule_put.name is null or schedule_put.name !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the schedule''s name %L is malformed', left(schedule_put.name, 60)), 'name',
-            'A name has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+            'A name has 1 to 128 letters, digits and _ . : / - and begins with a letter or digit.');
     end if;
     if length(schedule_put.expression) not between 1 and 200 or schedule_put.expression is null then
         perform millrace.refuse('expression must have 1 to 200 characters', 'expression', 'Give for example 0 2 * * * or every 15m.');

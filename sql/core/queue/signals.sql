@@ -12,7 +12,7 @@ begin
         perform millrace.refuse('the name of a signal has 1 to 128 characters and no control characters', 'name');
     end if;
     if the_name like 'millrace.%' then
-        perform millrace.refuse('names of signals that begin with millrace. are Millrace''s own', 'name', 'Call it something else; approvals are answered with approval_answer.');
+        perform millrace.refuse('signal names that begin with millrace. are reserved', 'name', 'Call it something else; approvals are answered with approval_answer.');
     end if;
     if the_key is null or length(the_key) > millrace.most('unique_key') or the_key ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the key of a signal has at most 512 characters and no control characters', 'key');
@@ -58,7 +58,7 @@ begin
                                         limit millrace.counted('signals')) x);
     end if;
     if kept >= millrace.counted('signals') then
-        perform millrace.refuse(format('%s signals %L with the key %L of this sender are kept already, and nobody takes them', kept, left(signal.name, 60), left(signal.key, 60)), 'key',
+        perform millrace.refuse(format('this sender already has %s signals %L with the key %L that nobody has taken', kept, left(signal.name, 60), left(signal.key, 60)), 'key',
             'Let a job take them, or wait until they expire.', '53400', 'too_large');
     end if;
     insert into millrace.signal as s (name, key, id, payload, to_all, owner, tenant, anywhere, at, expires_at)
@@ -68,7 +68,7 @@ begin
         select s.key, s.payload, s.to_all into strict old from millrace.signal s
          where s.owner = signal.caller and s.tenant is not distinct from the_tenant and s.name = signal.name and s.id = signal.id;
         if (old.key, old.payload, old.to_all) is distinct from (signal.key, given, signal.to_all) then
-            perform millrace.refuse(format('the id %L was given to another signal', left(signal.id, 60)), 'id', 'Give each signal an id of its own.', '23505', 'conflict');
+            perform millrace.refuse(format('the id %L was given to another signal', left(signal.id, 60)), 'id', 'Give each signal its own id.', '23505', 'conflict');
         end if;
         return false;
     end if;
@@ -79,7 +79,7 @@ begin
     return true;
 end $$;
 select millrace.door_is('queue', 'signal', 'client, worker, operator', 'open',
-    'Tells a job of the caller''s that waits for a signal.');
+    'Sends a signal to one of the caller''s jobs.');
 
 -- Whether a signal may reach a job: as if its sender looked at the job.
 create or replace function millrace.signal_reaches(s millrace.signal, the_job bigint) returns boolean

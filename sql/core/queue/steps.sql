@@ -58,7 +58,7 @@ begin
     end if;
     select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = run.job;
     if n >= millrace.counted('steps') then
-        perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', run.job), 'name',
+        perform millrace.refuse(format('job %s already has 1000 steps on record, the maximum', run.job), 'name',
             'Record fewer, larger steps.', '53400', 'too_large');
     end if;
     perform millrace.build_keeps(run.session, run.job);

@@ -14,7 +14,7 @@ begin
             return;
         end if;
         if exists (select from millrace.job_running(the_job)) then
-            perform millrace.refuse(format('job %s is running: its run would not see it', the_job), 'id', 'Wait for its end, or cancel it first.', '55000', 'conflict');
+            perform millrace.refuse(format('job %s is running, and its run would not see the change', the_job), 'id', 'Wait for its end, or cancel it first.', '55000', 'conflict');
         end if;
         perform from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3) for update;
         if found then
@@ -87,7 +87,7 @@ begin
     awaited := found and not is_known and (place.was = 'timer' and place.due = w.place or place.was = 'blocked' and w.what = 3);
     asked := case when is_known then old.asked when awaited then millrace.wait_asked(w) end;
     if asked ->> 'what' in ('signal', 'approval') and given is distinct from '{"timeout": true}' and (jsonb_typeof(given) <> 'object' or not given ? 'value') then
-        perform millrace.refuse(format('step %L waits, and this is nothing it can be told', left(step_set.name, 60)), 'value', 'Give {"value": …} or {"timeout": true}.');
+        perform millrace.refuse(format('step %L is waiting, and cannot be given this value', left(step_set.name, 60)), 'value', 'Give {"value": …} or {"timeout": true}.');
     end if;
     if is_known and old.value = given then
         n := 0;
@@ -95,11 +95,11 @@ begin
         update millrace.step s set value = given where s.job = step_set.id and s.name = step_set.name;
     else
         if not awaited and not coalesce(step_set.adds, false) then
-            perform millrace.step_unknown(step_set.id, step_set.name, 'To record one that no run has come to say --new, in SQL adds => true.');
+            perform millrace.step_unknown(step_set.id, step_set.name, 'To record a step that no run has reached, add --new (in SQL adds => true).');
         end if;
         select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = step_set.id;
         if n >= millrace.counted('steps') then
-            perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', step_set.id), 'name', null, '53400', 'too_large');
+            perform millrace.refuse(format('job %s already has 1000 steps on record, the maximum', step_set.id), 'name', null, '53400', 'too_large');
         end if;
         insert into millrace.step (job, name, value, session, number, attempt, at, place, asked)
         values (step_set.id, step_set.name, given, 0, 0, coalesce(place.attempt, 0), millrace.now(), greatest(n, last) + 1, asked);

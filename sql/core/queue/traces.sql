@@ -117,7 +117,7 @@ begin
     return millrace.result_of(result.id);
 end $$;
 select millrace.door_is('queue', 'result', 'client, worker, operator', 'tenant job',
-    'The result of a job of the caller''s.');
+    'The result of one of the caller''s jobs.');
 
 -- Waits until a job has ended, at most for 5 seconds, and returns the state that it has then. The caller's statement keeps its snapshot
 -- meanwhile, and old row versions with it, so a call is short and a longer wait is several calls. It holds no lock while it sleeps: each look
@@ -136,7 +136,7 @@ begin
         perform millrace.refuse('one call waits for 0 to 5 seconds', 'within', 'Call it again until the job has ended.');
     end if;
     if wait_for.within > interval '0' and (pg_current_xact_id_if_assigned() is not null or current_setting('transaction_isolation') <> 'read committed') then
-        perform millrace.refuse('a transaction that has written, or that keeps to one snapshot, does not wait for a job', 'within',
+        perform millrace.refuse('a transaction that has written, or that keeps to one snapshot, cannot wait for a job', 'within',
             'Commit first: workers see a job after the commit, and others would wait for what this transaction holds.', '55000', 'conflict');
     end if;
     loop
@@ -153,7 +153,7 @@ begin
     return the_state;
 end $$;
 select millrace.door_is('queue', 'wait_for', 'client, worker, operator', 'tenant job',
-    'Waits until a job of the caller''s has ended. For back ends with a connection of their own.', for_apps => false);
+    'Waits until one of the caller''s jobs has ended. For back ends with their own connection.', for_apps => false);
 
 -- Which build of its program a worker is, by what it says of its version; null: it does not say.
 create or replace function millrace.build_of(version text) returns text

@@ -102,7 +102,7 @@ begin
         perform millrace.refuse(format('job %s undoes step %L of job %s if that does not succeed: it does not end by itself', the_job, left(u.step, 60), u.job), 'id',
             format('Cancel job %s: what it has done is then undone.', u.job), '55000', 'conflict');
     elsif not named then
-        perform millrace.refuse(format('job %s undoes step %L of job %s: it is cancelled by its own number only', the_job, left(u.step, 60), u.job), 'id',
+        perform millrace.refuse(format('job %s undoes step %L of job %s: it can only be cancelled by its own number', the_job, left(u.step, 60), u.job), 'id',
             format('If the step is to stay as it is: millrace jobs cancel %s', the_job), '55000', 'conflict');
     end if;
 end $$;
@@ -152,7 +152,7 @@ end $$;
 create or replace function millrace.undo_fresh_refusal(the_job bigint) returns text
 language plpgsql volatile as $$
 begin
-    return (select format('job %s has done step %L, which job %s undoes if the job does not succeed: begun afresh, it would do it twice', the_job, left(x.step, 60), x.undo_job)
+    return (select format('job %s has done step %L, which job %s undoes if the job does not succeed: started over, it would do it twice', the_job, left(x.step, 60), x.undo_job)
               from millrace.undo x where x.job = the_job order by x.undo_job limit 1);
 end $$;
 

@@ -106,7 +106,7 @@ language sql stable as $$
       from millrace.kind k where k.id = the_kind
 $$;
 
--- Why no living worker takes jobs of this kind although some know it, or because none reads its version; null: there is another reason.
+-- Why no running worker takes jobs of this kind although some know it, or because none reads its version; null: there is another reason.
 create or replace function millrace.why_build(the_kind int, knowing bigint) returns jsonb
 language plpgsql stable as $$
 declare
@@ -117,7 +117,7 @@ begin
     select k.name, k.line, p.id as plain, substring(k.line from '(?:^| )v([0-9]+)') as version into it
       from millrace.kind k join millrace.kind p on p.name = k.name and p.line = '' where k.id = the_kind;
     if it.version is not null and knowing = 0 then
-        return millrace.why_put('version_unserved', format('its arguments are of version %s, which no living worker reads', it.version),
+        return millrace.why_put('version_unserved', format('its arguments are of version %s, which no running worker reads', it.version),
             format('start a worker whose handler of %s accepts version %s', it.name, it.version), jsonb_build_object('kind', it.name, 'version', it.version::int),
             'millrace workers list');
     elsif knowing = 0 then
@@ -137,7 +137,7 @@ begin
             'promote one of them: millrace versions promote <build>', '{}', 'millrace versions list');
     end if;
     return millrace.why_put('build_unserved', format('new jobs of its kind are for build %s, and no worker of it runs', owner),
-        'start one, or take the promotion back: millrace versions rollback', jsonb_build_object('build', owner), 'millrace versions list');
+        'start one, or undo the promotion: millrace versions rollback', jsonb_build_object('build', owner), 'millrace versions list');
 end $$;
 
 -- What a living worker takes now; null: there is no such session.
@@ -165,7 +165,7 @@ declare
 begin
     if the_build is null or the_build !~ '^[A-Za-z0-9_.-]{1,64}$' then
         perform millrace.refuse(format('the build %L is malformed', left(the_build, 80)), 'build',
-            'A build has 1 to 64 letters, digits and the signs _ . - : see MILLRACE_BUILD.');
+            'A build has 1 to 64 letters, digits and _ . - : see MILLRACE_BUILD.');
     end if;
     insert into millrace.build as b (name, kinds, seen_at, changed_at) values (the_build, plain, t, t)
         on conflict (name) do update set kinds = array(select distinct unnest(b.kinds || excluded.kinds) order by 1), changed_at = t
@@ -214,7 +214,7 @@ language sql stable as $$
      where s.pin = the_build and b.state = 'working' and b.at >= millrace.now() - millrace.why_silence()
 $$;
 
--- New jobs of the kinds that a build knows go to it from now on; with a percentage, only that share, and the others go where they went.
+-- New jobs of the kinds that a build knows go to it from now on; with a percentage, only that share, and the others go where they went before.
 create or replace function millrace.versions_promote(build text, percent int default null, caller millrace.caller_name default current_user) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

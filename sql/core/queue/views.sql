@@ -167,7 +167,45 @@ begin
         if found then return; end if;
     end loop;
 end $$;
-select millrace.door_is('queue', 'job', 'client, worker, operator', 'tenant job', 'One job of the caller''s.');
+select millrace.door_is('queue', 'job', 'client, worker, operator', 'tenant job', 'One of the caller''s jobs.');
+
+-- Where many jobs stand, as millrace.job has it, without all else that it reads. All of it is of one moment. since: when a run began, or when an
+-- ended one did; until: when a job is due, or when it ended; error: of the run that ended it.
+create or replace function millrace.job_states(ids bigint[])
+returns table (job bigint, kind text, state text, attempt int, since timestamptz, until timestamptz, session bigint, error text)
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $$
+begin
+    return query
+    select j.id, k.name, p.state, p.attempt, p.since, p.until, p.session, p.error
+      from (select distinct i from unnest(job_states.ids) i) i
+      join millrace.job j on j.id = i.i
+      join millrace.kind k on k.id = j.kind
+      left join lateral (
+        select 'ready' as state, r.attempt::int as attempt, null::timestamptz as since, null::timestamptz as until, null::bigint as session, null::text as error
+          from millrace.ready r where r.queue = j.queue and r.lane = j.lane and r.seq = j.id
+         union all
+        select 'ready', r.attempt, null, null, null, null from millrace.ready r where r.job = j.id and r.seq <> r.job
+         union all
+        select 'ready', p.attempt, null, null, null, null from millrace.parked p where p.job = j.id
+         union all
+        select 'scheduled', d.attempt, null, d.due, null, null from millrace.timer d where d.job = j.id
+         union all
+        select 'running', coalesce(l.attempts[array_position(l.ids, j.id)], 0) + 1, l.at, null, l.session, null
+          from millrace.lease l
+         where l.lo <= j.id and l.hi >= j.id and j.id = any (l.ids)
+           and not exists (
+                select from millrace.history h
+                 where h.class = (l.number & 3)::smallint and h.started = l.at and h.id = j.id and h.session = l.session and h.number = l.number)
+         union all
+        select 'blocked', coalesce((select w.attempt::int from millrace.wait w where w.job = b.job and w.what = 3), 0), null, b.due, null, null from millrace.blocked b where b.job = j.id
+         union all
+        select 'blocked', 0, null, u.due, null, null from millrace.unique_lock u where j.unique_hash is not null and u.next = j.id
+         union all
+        select (array['succeeded', 'cancelled', 'dead'])[h.outcome], h.attempt, case when h.session <> 0 then h.started end, h.finished, h.session, h.error
+          from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3)
+         limit 1) p on true;
+end $$;
 
 create or replace function millrace.job_lives(the_job bigint) returns boolean
 language sql volatile as $$
@@ -205,32 +243,37 @@ begin
 end $$;
 select millrace.door_is('queue', 'own_jobs', 'client, worker', 'granted', 'The caller''s own jobs.');
 
--- The lines that hold anything, each with its first job: a loose walk from lane to lane. most: how many lanes at most.
-create or replace function millrace.heads(most int default null) returns table (queue int, lane int, job bigint)
+-- The lines that hold anything, each with its first job: a loose walk from lane to lane. most: how many lanes at most. of_lines: only of these queues.
+create or replace function millrace.heads(most int default null, of_lines int[] default null) returns table (queue int, lane int, job bigint)
 language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-declare
-    at_queue int := -1;
-    at_lane int := -1;
+#variable_conflict use_column
 begin
-    loop
-        select r.queue, r.lane, r.job into queue, lane, job from millrace.ready r
-         where (r.queue, r.lane) > (at_queue, at_lane) order by r.queue, r.lane, r.seq limit 1;
-        exit when not found;
-        at_queue := queue;
-        at_lane := lane;
-        return next;
-        most := most - 1;
-        exit when most <= 0;
-    end loop;
+    if of_lines is not null then
+        return query
+        select line, lanes.lane, f.job from unnest(of_lines) line cross join generate_series(0, 39) lanes(lane)
+         cross join lateral (select r.job from millrace.ready r where r.queue = line and r.lane = lanes.lane order by r.seq limit 1) f
+         limit most;
+        return;
+    end if;
+    return query
+    with recursive walk as (
+        (select r.queue, r.lane, r.job from millrace.ready r order by r.queue, r.lane, r.seq limit 1)
+        union all
+        select n.queue, n.lane, n.job from walk w cross join lateral (
+            select r.queue, r.lane, r.job from millrace.ready r where (r.queue, r.lane) > (w.queue, w.lane) order by r.queue, r.lane, r.seq limit 1) n
+    )
+    select w.queue, w.lane, w.job from walk w limit most;
 end $$;
 
--- Counts are capped, because a count of millions takes seconds: `cap` means that many or more. A function, because the planner
--- overestimates the laterals and would compile them.
-create or replace function millrace.depths(cap int default 10000)
+-- Counts are capped, because a count of millions takes seconds: `cap` means that many or more. mains: only these queues. A function, because the
+-- planner overestimates the laterals and would compile them.
+create or replace function millrace.depths_of(mains int[], cap int)
 returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint,
     oldest_ready_at timestamptz, created_at timestamptz)
-language plpgsql volatile security definer
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+declare
+    lines int[] := case when mains is not null then array(select q.id from millrace.queue q where coalesce(q.main, q.id) = any (mains)) end;
 begin
     return query
     with held as materialized (
@@ -251,21 +294,28 @@ begin
         select coalesce(q.main, q.id) as main, count(*) as n
           from (select p.queue from millrace.parked p limit cap::bigint * 100) d join millrace.queue q on q.id = d.queue
          group by coalesce(q.main, q.id)
+    ), first as materialized (
+        select f.queue as line, min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at))) as oldest
+          from millrace.heads(null, lines) f join millrace.job j on j.id = f.job group by f.queue
     ), heads as materialized (
-        select coalesce(q.main, q.id) as main, array_agg(distinct q.id) as ids, min(greatest(j.enqueued_at, coalesce(j.run_at, j.enqueued_at))) as oldest
-          from millrace.heads() f join millrace.queue q on q.id = f.queue join millrace.job j on j.id = f.job
+        select coalesce(q.main, q.id) as main, min(f.oldest) as oldest, sum(c.n) as n
+          from first f join millrace.queue q on q.id = f.line
+         cross join lateral (select count(*) as n from (select from millrace.ready r where r.queue = f.line limit cap) x) c
          group by coalesce(q.main, q.id)
     )
     select q.name, q.paused_at, (array['short', 'standard', 'long'])[q.retention + 1],
-           least((select count(*) from (select from heads f cross join lateral unnest(f.ids) line
-                    cross join lateral (select from millrace.ready r where r.queue = line limit cap) c where f.main = q.id limit cap) c)
-               + coalesce((select a.n from aside a where a.main = q.id), 0), cap::bigint),
-           coalesce((select least(l.n, cap::bigint) from later l where l.main = q.id), 0),
-           coalesce((select h.n from held h where h.main = q.id), 0),
-           (select f.oldest from heads f where f.main = q.id),
-           q.created_at
-      from millrace.queue q where q.main is null order by q.name;
+           least(coalesce(f.n, 0)::bigint + coalesce(a.n, 0), cap::bigint), least(coalesce(l.n, 0), cap::bigint), coalesce(h.n, 0), f.oldest, q.created_at
+      from millrace.queue q
+      left join heads f on f.main = q.id left join aside a on a.main = q.id left join later l on l.main = q.id left join held h on h.main = q.id
+     where q.main is null and (mains is null or q.id = any (mains)) order by q.name;
 end $$;
+
+create or replace function millrace.depths(cap int default 10000)
+returns table (queue text, paused_at timestamptz, retention text, ready bigint, scheduled bigint, running bigint,
+    oldest_ready_at timestamptz, created_at timestamptz)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select * from millrace.depths_of(null, cap)
+$$;
 select millrace.door_is('queue', 'depths', 'worker, viewer', 'staff');
 
 create or replace view millrace.queues as select * from millrace.depths();

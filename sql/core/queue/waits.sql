@@ -23,7 +23,7 @@ begin
             return null;
         end if;
     exception when invalid_datetime_format or datetime_field_overflow or invalid_text_representation or invalid_parameter_value then
-        perform millrace.refuse(format('%s is no time', left(given::text, 100)), 'at', 'Give a time with its zone, such as 2027-01-31T09:00:00+01:00.');
+        perform millrace.refuse(format('%s is not a time', left(given::text, 100)), 'at', 'Give a time with its zone, such as 2027-01-31T09:00:00+01:00.');
     end;
     if due is null or due in ('infinity', '-infinity') or due > t + interval '100 years' then
         perform millrace.refuse('the time is missing, or more than 100 years away', 'at');
@@ -109,7 +109,7 @@ begin
     end if;
     select count(*), coalesce(max(s.place), 0) into n, last from millrace.step s where s.job = run.job;
     if n >= millrace.counted('steps') then
-        perform millrace.refuse(format('job %s has 1000 steps on record, the most there may be', run.job), 'name',
+        perform millrace.refuse(format('job %s already has 1000 steps on record, the maximum', run.job), 'name',
             'Record fewer, larger steps.', '53400', 'too_large');
     end if;
     select x.* into w from millrace.wait x where x.job = run.job;
@@ -176,7 +176,7 @@ declare
     ids bigint[];
 begin
     if jsonb_typeof(options -> 'jobs') is distinct from 'array' or jsonb_array_length(options -> 'jobs') not between 1 and 1000 then
-        perform millrace.refuse('a run waits for 1 to 1000 jobs at once', 'jobs', 'More can be spawned, with one that follows them all.');
+        perform millrace.refuse('a run waits for 1 to 1000 jobs at once', 'jobs', 'Spawn more, and wait for one job that follows them all.');
     end if;
     select array_agg(e.id order by e.id) into ids
       from millrace.enqueue_many((select jsonb_agg(case when the_tenant is null or j ? 'tenant' then j else j || jsonb_build_object('tenant', the_tenant) end order by n)

@@ -54,18 +54,18 @@ begin
         return millrace.why_put('worker_too_old',
             format('%s is too old to start: it speaks schema %s, and the database serves %s and later', who, r.schema, schema.oldest_worker),
             'start a newer version of that worker', jsonb_build_object('schema', r.schema, 'oldest', schema.oldest_worker), 'millrace version',
-            array['no living worker takes it', format('%s tried to start %s ago and was refused', who, millrace.why_span(extract(epoch from t - r.at)::float8)),
+            array['no running worker takes it', format('%s tried to start %s ago and was refused', who, millrace.why_span(extract(epoch from t - r.at)::float8)),
                 format('its program speaks schema %s, and the database serves %s and later', r.schema, schema.oldest_worker)]);
     elsif r.schema > schema.version then
         return millrace.why_put('schema_too_old', format('%s cannot start: it needs schema %s, and the database has %s', who, r.schema, schema.version),
             'millrace migrate', jsonb_build_object('schema', r.schema, 'found', schema.version), 'millrace migrate',
-            array['no living worker takes it', format('%s tried to start %s ago and was refused', who, millrace.why_span(extract(epoch from t - r.at)::float8)),
+            array['no running worker takes it', format('%s tried to start %s ago and was refused', who, millrace.why_span(extract(epoch from t - r.at)::float8)),
                 format('its program needs schema %s, and the database has %s', r.schema, schema.version)]);
     end if;
     return null;
 end $$;
 
--- No worker lives: which was the last, and how it is started again.
+-- No worker is running: which was the last, and how it is started again.
 create or replace function millrace.why_absent(the_staff boolean) returns jsonb
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 declare
@@ -75,11 +75,11 @@ begin
     if the_staff then
         select x.* into p from millrace.process x order by coalesce(x.ended_at, x.started_at) desc limit 1;
     end if;
-    return millrace.why_put('no_worker', 'no worker lives',
+    return millrace.why_put('no_worker', 'no worker is running',
         case when p.name is null then 'start a worker: the service, your program, or millrace worker'
              else format('start it again on %s, or another worker elsewhere', p.host) end,
         case when p.name is null then '{}' else jsonb_build_object('last_worker', p.name, 'host', p.host) end, 'systemctl start millrace',
-        array['no worker lives'] || case when p.name is not null then array[format('the last was %s on %s%s', p.name, p.host,
+        array['no worker is running'] || case when p.name is not null then array[format('the last was %s on %s%s', p.name, p.host,
             case when p.ended_at is not null then format(', which ended %s ago', millrace.why_span(greatest(0, extract(epoch from t - p.ended_at))::float8)) else '' end)] end);
 end $$;
 
@@ -116,7 +116,7 @@ declare
 begin
     select m.name, m.paused_at into q from millrace.queue l join millrace.queue m on m.id = coalesce(l.main, l.id) where l.id = the_queue;
     if q.paused_at is not null then
-        return millrace.why_put('queue_paused', format('its queue %s is paused since %s', q.name, millrace.why_time(q.paused_at)),
+        return millrace.why_put('queue_paused', format('its queue %s has been paused since %s', q.name, millrace.why_time(q.paused_at)),
             format('millrace queues resume %s', q.name), jsonb_build_object('queue', q.name, 'since', q.paused_at), format('millrace queues resume %s', q.name));
     end if;
     select count(*) as living, count(*) filter (where s.knows) as knowing, count(*) filter (where s.takes) as n,
@@ -137,9 +137,9 @@ begin
         return coalesce(millrace.why_refused(q.name, kind_name, the_staff),
             case when w.living = 0 then millrace.why_absent(the_staff)
                 when w.mute then millrace.why_build(the_kind, w.knowing)
-                when w.knowing = 0 then millrace.why_put('kind_unserved', format('no living worker knows the kind %s', kind_name),
+                when w.knowing = 0 then millrace.why_put('kind_unserved', format('no running worker knows the kind %s', kind_name),
                     'start a worker that handles it', jsonb_build_object('kind', kind_name), 'millrace workers list')
-                else millrace.why_put('queue_unserved', format('no living worker that knows the kind %s takes from the queue %s', kind_name, q.name),
+                else millrace.why_put('queue_unserved', format('no running worker that knows the kind %s takes from the queue %s', kind_name, q.name),
                     'start a worker for this queue', jsonb_build_object('kind', kind_name, 'queue', q.name), 'millrace workers list') end);
     end if;
     who := case when w.n > 1 then format('all %s workers that take it', w.n)
@@ -149,7 +149,7 @@ begin
                 else 'drain: they finish what they have and take nothing more' end),
             'start another worker, or wait until that one is started again', jsonb_build_object('workers', w.n), 'millrace workers list');
     elsif w.cut_off = w.n then
-        return millrace.why_put('worker_cut_off', format('%s %s cut off from the database: connections of it do not get through', who, case w.n when 1 then 'is' else 'are' end),
+        return millrace.why_put('worker_cut_off', format('%s %s cut off from the database: connections from it do not get through', who, case w.n when 1 then 'is' else 'are' end),
             'look at the network between that machine and the database, and at its log', jsonb_build_object('workers', w.n), 'millrace workers list');
     elsif w.silent = w.n then
         return millrace.why_put('worker_frozen', format('%s %s been silent for %s: frozen, dead, or without a network', who, case w.n when 1 then 'has' else 'have' end,
@@ -305,7 +305,7 @@ begin
         case when the_staff then format('end it if it should not be there: select pg_terminate_backend(%s)', pin.pid) end,
         jsonb_build_object('seconds', pin.age) || case when the_staff then jsonb_build_object('pid', pin.pid) else '{}' end,
         case when the_staff then format('psql "$DATABASE_URL" -c "select pid, application_name, state, query from pg_stat_activity where pid = %s"', pin.pid) end,
-        array['workers have free slots, and nothing of this queue has ended in the last 15 s',
+        array['workers have free slots, and no job of this queue has ended in the last 15 s',
             format('a transaction%s has been open for %s: nothing that was deleted since can be cleaned up', who, millrace.why_span(pin.age)),
             'claims walk over all of it before they find a job']);
 end $$;
@@ -367,8 +367,8 @@ begin
             array[crowd] || case when kinds is not null then array[format('they hold %s', kinds)] end || case when before > 0 then array[words] end);
     end if;
     if the_lane & 3 in (2, 3) then
-        return millrace.why_put('suspect', case the_lane & 3 when 3 then 'it was there at three or more crashes of workers, so it runs alone: a worker takes it once it runs no other suspect'
-                else 'it was there at two crashes of workers: a worker takes few such suspects at once' end,
+        return millrace.why_put('suspect', case the_lane & 3 when 3 then 'it was present at three or more worker crashes, so it runs alone: a worker takes it once it runs no other suspect'
+                else 'it was present at two worker crashes: a worker takes few such suspects at once' end,
             'see its crashes, and correct its handler: after two crashes while it ran alone it is quarantined', jsonb_build_object('before', before));
     end if;
     -- Claims do not walk far where jobs end all the time.

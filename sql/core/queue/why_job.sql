@@ -29,8 +29,8 @@ begin
                 format('millrace providers reset %s', the_provider), more || jsonb_build_object('until', c.until), format('millrace providers reset %s', millrace.why_word(the_provider)));
         end if;
         return millrace.why_put('provider_open', format('%s is not called, because its calls failed%s', the_provider, told),
-            'calls are tried again by themselves; look at the provider', more || jsonb_build_object('until', c.until), show,
-            array[format('the breaker of %s is %s since %s%s', the_provider, c.state, millrace.why_time(c.changed_at), told),
+            'calls resume by themselves; look at the provider', more || jsonb_build_object('until', c.until), show,
+            array[format('the breaker of %s has been %s since %s%s', the_provider, c.state, millrace.why_time(c.changed_at), told),
                 case when c.until > t then format('the next probe is due in %s', millrace.why_span(extract(epoch from c.until - t)::float8)) else 'a worker is about to probe it' end]);
     end if;
     select x.* into p from millrace.provider_pace x where x.provider = the_provider;
@@ -74,7 +74,7 @@ begin
     end if;
     return millrace.why_put('key_missing', format('its arguments are encrypted with key %s, which the worker does not have', key),
         'add that key to MILLRACE_ENCRYPTION_KEY of the workers and restart them', jsonb_build_object('key', key), 'millrace keys list',
-        array[format('its last run ended with: %s', millrace.error_gist(error)), format('key %s is missing in MILLRACE_ENCRYPTION_KEY of the worker, or is another key of that name', key)]);
+        array[format('its last run ended with: %s', millrace.error_gist(error)), format('key %s is missing in MILLRACE_ENCRYPTION_KEY of the worker, or differs from the key of that name', key)]);
 end $$;
 
 -- Who was asked for an answer, and what comes if nobody gives one.
@@ -176,7 +176,7 @@ begin
         return millrace.why_put('worker_frozen', format('%s, which runs it, has been silent for %s: frozen, dead, or without a network', who, millrace.why_span(extract(epoch from t - w.at)::float8)),
             'another worker takes its jobs over within half a minute; look at that machine', more, 'millrace workers list');
     elsif w.state = 'cut off' then
-        return millrace.why_put('worker_cut_off', format('%s, which runs it, is cut off from the database: connections of it do not get through', who),
+        return millrace.why_put('worker_cut_off', format('%s, which runs it, is cut off from the database: connections from it do not get through', who),
             'look at the network between that machine and the database, and at its log', more, 'millrace workers list');
     elsif w.cancelled_at < t - interval '5 s' then
         return millrace.why_put('cancel_ignored', format('it was cancelled %s ago, and its handler still runs and holds its slot on %s',
@@ -252,7 +252,7 @@ begin
     end if;
     return said || jsonb_build_object('chain', to_jsonb(seen) || (said -> 'chain')
         || to_jsonb(case when said ->> 'hint' is not null and said ->> 'hint' is distinct from said ->> 'command' then 'to do: ' || (said ->> 'hint')
-                         when said ->> 'command' is not null then 'to do: ' || (said ->> 'command') else 'to do: nothing but wait' end));
+                         when said ->> 'command' is not null then 'to do: ' || (said ->> 'command') else 'to do: just wait' end));
 end $$;
 
 -- The same as why, without asking who calls.

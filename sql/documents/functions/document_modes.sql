@@ -60,7 +60,7 @@ begin
         perform millrace.refuse(format('document %s is %s', d.id, d.status), 'id', 'Wait until it has ended.', '55000', 'conflict');
     end if;
     if d.encrypted or d.reason in ('encrypted', 'wrong_password') then
-        perform millrace.refuse('the password of the document is gone', 'id', 'Register it again, with its password.', '55000', 'conflict');
+        perform millrace.refuse('the document''s password is no longer stored', 'id', 'Register it again, with its password.', '55000', 'conflict');
     end if;
     if d.inspection is null then
         if document_retry.pages is not null then

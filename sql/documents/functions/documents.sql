@@ -12,13 +12,23 @@ begin
     return me;
 end $$;
 
+-- Whether the claims are those of a person for whom the app's server, or an operator, has handed something in: it is that person's, within the tenant
+-- that it names. What another app's people have handed in is none of it, whatever they are called.
+create or replace function millrace.is_handed_in_for(the_owner text, by text, the_tenant text, caller name) returns boolean
+language sql stable as $$
+    select coalesce(the_owner = millrace.claims(is_handed_in_for.caller) ->> 'sub' and millrace.claims_count(is_handed_in_for.caller)
+        and (the_tenant is null or the_tenant = millrace.caller_tenant(is_handed_in_for.caller))
+        and millrace.is_backend(by), false)
+$$;
+
 -- A person acts on their own documents. A document without an owner, or one of the tenant that the claims name, may be used by every caller
 -- that may see it.
 create or replace function millrace.document_sees(d millrace.document, me text, caller name) returns boolean
 language sql stable as $$
-    select millrace.may_see(d.caller, d.tenant, caller => document_sees.caller)
+    select (millrace.may_see(d.caller, d.tenant, caller => document_sees.caller)
        and (me is null or d.owner is null or d.owner = me
-            or coalesce(nullif(millrace.claims(document_sees.caller) ->> 'tenant', '') = d.tenant, false))
+            or coalesce(nullif(millrace.claims(document_sees.caller) ->> 'tenant', '') = d.tenant, false)))
+       or millrace.is_handed_in_for(d.owner, d.caller, d.tenant, caller => document_sees.caller)
 $$;
 
 -- Locks the document if the caller may see it: a caller neither waits for others' documents nor blocks them.
@@ -58,7 +68,7 @@ begin
     loop
         if given ? rule.name then
             if not rule.known @> jsonb_build_array(given -> rule.name) then
-                perform millrace.refuse(format('options.%s is unknown', rule.name), 'options.' || rule.name, format('Known are %s.',
+                perform millrace.refuse(format('options.%s is unknown', rule.name), 'options.' || rule.name, format('Allowed: %s.',
                     (select string_agg(k, ', ') from jsonb_array_elements_text(rule.known) k)));
             end if;
             if given -> rule.name <> rule.known -> 0 then
@@ -85,7 +95,7 @@ begin
     end if;
     select k into name from jsonb_object_keys(given) k where k not in ('languages', 'policy', 'dpi', 'outputs', 'mode', 'format', 'level', 'clean', 'pictures', 'split', 'analyze') limit 1;
     if found then
-        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Known are languages, policy, dpi, outputs, mode, format, level, clean, pictures, split and analyze.');
+        perform millrace.refuse(format('options.%s is unknown', left(name, 60)), 'options', 'Allowed: languages, policy, dpi, outputs, mode, format, level, clean, pictures, split and analyze.');
     end if;
     if given ? 'languages' and (jsonb_typeof(given -> 'languages') <> 'array' or jsonb_array_length(given -> 'languages') not between 1 and 8
         or exists (select from jsonb_array_elements(given -> 'languages') e where jsonb_typeof(e) <> 'string' or e #>> '{}' !~ '^[a-z]{3}(_[A-Za-z]{1,12})?$'))
@@ -101,7 +111,7 @@ begin
     languages := array(select jsonb_array_elements_text(coalesce(nullif(given -> 'languages', '["auto"]'), '["eng"]')));
     policy := coalesce(given ->> 'policy', 'partial');
     if policy not in ('partial', 'strict') then
-        perform millrace.refuse('options.policy is unknown', 'options.policy', 'Give partial: what can be read counts; or strict: a page that can not be read fails the document.');
+        perform millrace.refuse('options.policy is unknown', 'options.policy', 'Give partial: what can be read counts; or strict: a page that cannot be read fails the document.');
     end if;
     if given ? 'dpi' and (jsonb_typeof(given -> 'dpi') <> 'number' or (given -> 'dpi')::numeric not between 72 and 600) then
         perform millrace.refuse('options.dpi is out of range', 'options.dpi', 'Give 72 to 600: pages are drawn no finer; 300 is the default.');
@@ -188,7 +198,7 @@ begin
         null;
     elsif storage_url ~ E'^file:/[^\\u0001-\\u001f\\u007f]+$' and length(storage_url) <= millrace.most('storage_url') then
         if not millrace.is_admin(document_register.caller) then
-            perform millrace.refuse('only an admin may name a file of the workers'' machines', 'storage_url', 'Put its content among the blobs, and give blob:<sha256>.',
+            perform millrace.refuse('only an admin may name a file on the workers'' machines', 'storage_url', 'Store its content as a blob, and give blob:<sha256>.',
                 '42501', 'permission');
         end if;
     else
@@ -202,8 +212,8 @@ begin
         if storage_url like 'upload:%' then
             the_blob := millrace.upload_blob(substr(storage_url, 8)::uuid);
             if the_blob is null then
-                perform millrace.refuse('nothing has been put under this storage_url, or it was taken over', 'storage_url',
-                    'Put the content to the url of document_upload first; it is kept for two days.', 'P0002', 'not_found');
+                perform millrace.refuse('nothing has been uploaded under this storage_url, or it was already used', 'storage_url',
+                    'First upload the content to the url that document_upload returned; it is kept for two days.', 'P0002', 'not_found');
             end if;
         end if;
         if the_blob is not null then
@@ -229,7 +239,7 @@ begin
             on conflict do nothing;
         if found then
             if not millrace.quota_use(the_tenant, 'documents', 1) then
-                perform millrace.refuse_quota('the tenant has as many documents in this period as it may', 'tenant', 'See the view quotas for when the next one begins.',
+                perform millrace.refuse_quota('the tenant has used up its documents for this period', 'tenant', 'See the view quotas for when the next one begins.',
                     q.allowed, q.used, millrace.quota_reset(q.period, q.since)) from millrace.quota q where q.tenant = the_tenant and q.name = 'documents';
             end if;
             if the_blob is not null then
@@ -255,8 +265,8 @@ begin
         end if;
     end if;
     if old.digest <> the_digest or not millrace.may_see(old.caller, old.tenant, caller => document_register.caller) then
-        perform millrace.refuse(format('document %s exists already, with other content', the_id), 'id',
-            'The same id with the same content gets the first answer; give another document another id.', '23505', 'conflict');
+        perform millrace.refuse(format('document %s already exists with different content', the_id), 'id',
+            'Repeating an id with the same content returns the first answer; use a new id for another document.', '23505', 'conflict');
     end if;
     return the_id;
 end $$;

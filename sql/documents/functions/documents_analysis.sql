@@ -53,7 +53,7 @@ begin
     end loop;
 end $$;
 select millrace.door_is('documents', 'document_analysis', 'client, worker', 'tenant document',
-    'What a model made of a document, or of those of a lesson: summary, key points, questions.');
+    'What a model says about a document, or about the documents of a lesson: summary, key points, questions.');
 
 create or replace function millrace.document_answered(q jsonb) returns bigint
 language plpgsql volatile as $$

@@ -132,7 +132,7 @@ end $$;
 select millrace.door_is('documents', 'document_link', 'client, worker', 'tenant document',
     'A signed link to a file of a document.',
     words => '{"kind": ["original", "pdf", "preview", "report", "markdown", "hocr", "alto"]}',
-    who_may => array['get a link to a document of its: itself, staff']);
+    who_may => array['get a link to one of their documents: itself, staff']);
 
 -- The pages that have been read so far, from first to last, with a form feed between them. At most 1 MiB, or a single page; staff gets 100 MB.
 create or replace function millrace.document_text(id uuid, first int default 1, last int default null, actor text default null, caller millrace.caller_name default current_user) returns text
@@ -154,7 +154,7 @@ begin
              where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last)) x;
     if total > most and pages > 1 then
         perform millrace.refuse(format('the text of these %s pages takes %s bytes, more than the %s allowed', pages, total, most), 'last',
-            format('Ask for it in parts, the first of them to page %s.', coalesce(fits, coalesce(document_text.first, 1))), '53400', 'too_large');
+            format('Ask for it in parts, starting with the pages up to %s.', coalesce(fits, coalesce(document_text.first, 1))), '53400', 'too_large');
     end if;
     return (select string_agg(c.text, chr(12) order by c.page) from millrace.document_content c
              where c.document = d.id and c.page >= coalesce(document_text.first, 1) and (document_text.last is null or c.page <= document_text.last));
@@ -287,7 +287,7 @@ begin
             select x.seq, x.at, x.document, x.change, x.data from (
                 (select c.* from millrace.document_change c join millrace.document d on d.id = c.document
                   where c.owner = me and c.seq > behind and (document_feed.lesson_id is null or c.lesson_id = document_feed.lesson_id)
-                    and (of_tenant is null or c.tenant = of_tenant) and millrace.document_sees(d, me, caller => document_feed.caller)
+                    and (of_tenant is null or c.tenant = of_tenant or (c.tenant is null and document_feed.tenant is null)) and millrace.document_sees(d, me, caller => document_feed.caller)
                   order by c.seq limit document_feed.page)
                 union all
                 (select c.* from millrace.document_change c join millrace.document d on d.id = c.document
@@ -315,7 +315,7 @@ begin
 end $$;
 select millrace.door_is('documents', 'document_feed', 'client, worker', 'actor person',
     'What has happened to documents since a position.',
-    who_may => array['see what happens to its documents: itself, staff']);
+    who_may => array['see what happens to their documents: itself, staff']);
 
 -- Kept for 14 days, as events are.
 create or replace function millrace.documents_expire(most int default 20000) returns bigint

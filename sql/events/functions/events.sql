@@ -12,7 +12,7 @@ declare
 begin
     if event_publish.type is null or event_publish.type !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the event type %L is malformed', left(event_publish.type, 60)), 'type',
-            'A type has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit, as in com.example.order.paid.');
+            'A type has 1 to 128 letters, digits and _ . : / - and begins with a letter or digit, as in com.example.order.paid.');
     end if;
     -- A URI reference (RFC 3986), checked by its characters only; the reader decides about its meaning.
     if event_publish.source is null or length(event_publish.source) > millrace.most('source')
@@ -37,8 +37,9 @@ begin
         the_tenant := millrace.check_publisher(event_publish.type, the_tenant, caller => event_publish.caller);
     end if;
 
-    insert into millrace.event (id, type, source, subject, tenant, at, owner, data)
-    values (the_id, event_publish.type, event_publish.source, event_publish.subject, the_tenant, millrace.now(), event_publish.caller, event_publish.data)
+    insert into millrace.event (id, type, source, subject, tenant, at, owner, data, trace)
+    values (the_id, event_publish.type, event_publish.source, event_publish.subject, the_tenant, millrace.now(), event_publish.caller, event_publish.data,
+        millrace.trace_now())
         on conflict do nothing;
     if found then
         insert into millrace.event_fresh (id) values (the_id);
@@ -62,14 +63,14 @@ begin
 end $$;
 select millrace.door_is('events', 'event_publish', 'client, worker', 'granted type', 'Publishes an event.');
 
--- For Millrace's own events, which need no right to publish.
-create or replace function millrace.event_say(the_type text, the_source text, the_subject text, the_tenant text, the_data jsonb) returns uuid
+-- For Millrace's own events, which need no right to publish. the_trace: the place in a trace that it belongs to; null: that of the transaction.
+create or replace function millrace.event_say(the_type text, the_source text, the_subject text, the_tenant text, the_data jsonb, the_trace jsonb default null) returns uuid
 language plpgsql volatile as $$
 declare
     the_id uuid := gen_random_uuid();
 begin
-    insert into millrace.event (id, type, source, subject, tenant, at, owner, data)
-    values (the_id, the_type, the_source, the_subject, the_tenant, millrace.now(), 'millrace', the_data);
+    insert into millrace.event (id, type, source, subject, tenant, at, owner, data, trace)
+    values (the_id, the_type, the_source, the_subject, the_tenant, millrace.now(), 'millrace', the_data, coalesce(the_trace, millrace.trace_now()));
     insert into millrace.event_fresh (id) values (the_id);
     perform millrace.event_wake();
     return the_id;
@@ -80,7 +81,7 @@ language plpgsql as $$
 begin
     if field is not null then
         perform millrace.refuse(format('event %s is already published, with another %s', the_id, field), field,
-            'The same id with the same content gets the first answer; give another event another id.', '23505', 'conflict');
+            'Repeating an id with the same content returns the first answer; use a new id for another event.', '23505', 'conflict');
     end if;
 end $$;
 
@@ -162,7 +163,7 @@ create or replace function millrace.event_document(e millrace.event) returns jso
 language sql stable as $$
     select jsonb_strip_nulls(jsonb_build_object('specversion', '1.0', 'id', e.id, 'type', e.type, 'source', e.source, 'subject', e.subject,
                'time', to_char(e.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'tenant', e.tenant))
-           || jsonb_build_object('datacontenttype', 'application/json', 'data', e.data)
+           || coalesce(e.trace, '{}') || jsonb_build_object('datacontenttype', 'application/json', 'data', e.data)
 $$;
 
 -- The feed: the events after `since`, in the JSON format of CloudEvents 1.0; the tenant is an extension. A reader keeps the last seq that

@@ -1,4 +1,4 @@
--- A link by which its bearer reads all that is kept of a person, as person_export answers it, with links to its files. For the person itself, or a back
+-- A link by which its bearer reads everything stored about a person, as person_export answers it, with links to its files. For the person itself, or a back
 -- end. A worker opens it: Sources/Kits/BlobKit/BlobRoutes+Export.swift. Anyone who holds it can use it, so it is short-lived.
 create or replace function millrace.person_export_link(
     person text, valid interval default '1 hour', actor text default null, caller millrace.caller_name default current_user
@@ -12,7 +12,7 @@ declare
 begin
     perform millrace.valid_name(person_export_link.person, 'person');
     if me <> person_export_link.person then
-        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
+        perform millrace.refuse('only that person may do this', 'actor', 'Act as the person.', '42501', 'permission');
     end if;
     if valid is null or valid not between interval '1 minute' and interval '1 day' then
         perform millrace.refuse('valid is out of range', 'valid', 'Give 1 minute to 1 day.');
@@ -24,5 +24,5 @@ begin
     perform millrace.audited('person.export_link', person_export_link.person, null, caller => person_export_link.caller);
     return base || '/v1/exports/' || token || '.' || encode(millrace.hmac_sha256(the_key, convert_to('millrace link 1:' || token, 'UTF8')), 'hex');
 end $$;
-select millrace.door_is('gateway', 'person_export_link', 'client, worker', 'actor person', 'A signed link to all that is kept of a person.', audited => true,
-    who_may => array['get a link to all that is kept of it: itself, back end, staff']);
+select millrace.door_is('gateway', 'person_export_link', 'client, worker', 'actor person', 'A signed link to everything stored about a person.', audited => true,
+    who_may => array['get a link to everything stored about them: itself, back end, staff']);

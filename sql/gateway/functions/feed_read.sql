@@ -17,7 +17,7 @@ begin
     end if;
     if cardinality(feed_mine.topics) > cardinality(millrace.feed_topics()) or not feed_mine.topics <@ millrace.feed_topics() then
         perform millrace.refuse(coalesce(format('the topic %L is unknown', (select left(t, 60) from unnest(feed_mine.topics) t where t <> all (millrace.feed_topics()) limit 1)),
-            'a topic is null or is named twice'), 'topics', format('Known are %s; leave it out for all.', array_to_string(millrace.feed_topics(), ', ')));
+            'a topic is null or is named twice'), 'topics', format('Allowed: %s; leave it out for all.', array_to_string(millrace.feed_topics(), ', ')));
     end if;
     perform millrace.feed_number();
     return query
@@ -42,7 +42,7 @@ begin
 end $$;
 select millrace.door_is('gateway', 'feed_mine', 'client, worker', 'actor person',
     'What has changed for the person since a position.', words => jsonb_build_object('topics', millrace.feed_topics()),
-    who_may => array['hear what changes for it: itself, back end, staff']);
+    who_may => array['hear what changes for them: itself, back end, staff']);
 
 -- The same for an app that comes back from being offline: all topics, and larger pages.
 create or replace function millrace.sync_pull(since bigint default 0, page int default 500, actor text default null, caller millrace.caller_name default current_user)

@@ -67,7 +67,8 @@ begin
         data => jsonb_build_object('state', new.state, 'last_checked_in', new.last_checked_in, 'check_in_interval', new.every, 'check_in_expiration', new.expires_at)
             || case new.state when 'paused' then jsonb_build_object('paused_until', new.wake_at) else '{}' end)]);
     -- Contacts hear of another state where the person shares it; not of each check-in, whose times the door shows.
-    if tg_op = 'UPDATE' and new.state <> old.state and not (new.state in ('armed', 'warned') and old.state in ('armed', 'warned')) then
+    if (tg_op = 'INSERT' and new.state <> 'disarmed')
+        or (tg_op = 'UPDATE' and new.state <> old.state and not (new.state in ('armed', 'warned') and old.state in ('armed', 'warned'))) then
         perform millrace.feed_say(array(
             select millrace.feed_change(at => millrace.now(), topic => 'check-ins', person => c.contact, ref => new.person, change => 'watched',
                        data => jsonb_build_object('person', new.person) || millrace.watch_shared(new.person, c.shares), about => new.person)

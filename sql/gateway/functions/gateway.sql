@@ -44,7 +44,7 @@ begin
     if exists (select from unnest(keys, rates, bursts, wants) a(key, rate, burst, want)
                 where (length(a.key) between 1 and 300 and a.rate between 0.000001 and 1000000 and a.burst between 1 and 1000000 and a.want between 0 and 1000000) is not true)
         or cardinality(keys) <> (select count(distinct k) from unnest(keys) k) then
-        perform millrace.refuse('a key, rate, burst or want is out of range, or a key stands there twice', 'keys',
+        perform millrace.refuse('a key, rate, burst or want is out of range, or a key is given twice', 'keys',
             'Give keys of 1 to 300 characters, rates from 0.000001 a second, bursts from 1, wants from 0.');
     end if;
     return query
@@ -81,7 +81,7 @@ declare
     kept millrace.gateway_answer;
 begin
     if gateway_begin.key is null or gateway_begin.key !~ '^[!-~]+$' or length(gateway_begin.key) > millrace.most('idempotency_key') then
-        perform millrace.refuse('the Idempotency-Key is missing, too long, or not printable', 'Idempotency-Key', 'Give 1 to 128 printable characters of ASCII without spaces, such as a UUID.');
+        perform millrace.refuse('the Idempotency-Key is missing, too long, or not printable', 'Idempotency-Key', 'Give 1 to 128 printable ASCII characters without spaces, such as a UUID.');
     end if;
     if gateway_begin.request is null then
         perform millrace.refuse('the request is missing', 'request', 'Give what the call is, or its hash: the same key with another request is refused.');
@@ -98,11 +98,11 @@ begin
         select * into strict kept from millrace.gateway_answer a where a.person = me and a.tenant = the_tenant and a.key = gateway_begin.key;
     end if;
     if kept.request <> sha256(gateway_begin.request) then
-        perform millrace.refuse('this Idempotency-Key was used for another request', 'Idempotency-Key', 'Give each request a key of its own.', '23505', 'conflict');
+        perform millrace.refuse('this Idempotency-Key was used for another request', 'Idempotency-Key', 'Give each request its own key.', '23505', 'conflict');
     end if;
     if kept.status is null then
         perform millrace.refuse('the call with this Idempotency-Key was carried out, and its answer was not kept', 'Idempotency-Key',
-            'It is done. Read how things are now.', '23505', 'conflict');
+            'It is done: read the current state.', '23505', 'conflict');
     end if;
     return query select false, kept.status, kept.answer;
 end $$;

@@ -7,7 +7,7 @@ declare
     me text := millrace.subject(sync_person.caller);
 begin
     if me is null then
-        perform millrace.refuse('the offline intake is a person''s own, and there are no claims', 'actor',
+        perform millrace.refuse('the offline intake belongs to a person, and there are no claims', 'actor',
             'Call through a gateway that sets request.jwt.claims.', '42501', 'permission');
     end if;
     return me;
@@ -21,14 +21,14 @@ begin
     insert into millrace.sync_person as p (person, pushed_at) values (me, millrace.now())
         on conflict (person) do update set pushed_at = greatest(excluded.pushed_at, p.pushed_at);
 exception when lock_not_available then
-    perform millrace.refuse('another device of this person is handing in a lot right now', 'device', 'Send it again.', '55P03', 'transient');
+    perform millrace.refuse('another device of this person is sending a lot right now', 'device', 'Send it again.', '55P03', 'transient');
 end $$;
 
 create or replace function millrace.sync_device_named(device text) returns void
 language plpgsql immutable as $$
 begin
     if device is null or device !~ '^[A-Za-z0-9][A-Za-z0-9._:-]*$' or length(device) > millrace.most('name') then
-        perform millrace.refuse('the device is missing or malformed', 'device', 'Give 1 to 128 letters, digits and the signs . _ : - that the app made up for this installation.');
+        perform millrace.refuse('the device is missing or malformed', 'device', 'Give 1 to 128 letters, digits and . _ : - that the app made up for this installation.');
     end if;
 end $$;
 
@@ -179,7 +179,7 @@ begin
         begin
             if one ? 'unreadable' then
                 perform millrace.refuse('the operation cannot be read', 'args',
-                    'A text has no character 0 and no half of a surrogate pair, a key stands once in its object, and nothing is nested more than 64 levels deep.');
+                    'Text must not contain a NUL or half of a surrogate pair, a key may appear only once in its object, and nesting may be at most 64 levels deep.');
             end if;
             if jsonb_typeof(one) <> 'object' or jsonb_typeof(args) <> 'object' or one - array['id', 'op', 'at', 'args'] <> '{}' then
                 perform millrace.refuse('an operation is not an object of id, op, at and args', 'args', 'Give {"id": …, "op": …, "at": …, "args": {…}}.');
@@ -191,12 +191,12 @@ begin
                 perform millrace.refuse('at is malformed', 'at', 'Give for example 2026-11-27T09:30:00.123Z.');
             end if;
             if millrace.by_our_clock(the_at) < millrace.now() - interval '90 days' then
-                perform millrace.refuse('this happened more than 90 days ago', 'at', 'Whether it was sent before is known for 90 days only.');
+                perform millrace.refuse('this happened more than 90 days ago', 'at', 'Duplicates can be recognised for 90 days only.');
             end if;
             select * into d from millrace.sync_operations() o where o.op = one ->> 'op';
             if not found then
-                perform millrace.refuse(format('%L is not an operation that may come later', left(one ->> 'op', 60)), 'op',
-                    format('Known are %s.', (select string_agg(o.op, ', ' order by o.op) from millrace.sync_operations() o)), '0A000', 'unsupported');
+                perform millrace.refuse(format('%L cannot be done offline', left(one ->> 'op', 60)), 'op',
+                    format('Allowed: %s.', (select string_agg(o.op, ', ' order by o.op) from millrace.sync_operations() o)), '0A000', 'unsupported');
             end if;
             the_digest := sha256(convert_to(jsonb_build_array(d.op, to_char(the_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), args)::text, 'UTF8'));
             -- Without a tenant: of before operations were a tenant's.
@@ -204,7 +204,7 @@ begin
             if found and done.digest = the_digest then
                 return jsonb_build_object('outcome', 'same', 'result', done.result);
             elsif found then
-                return millrace.sync_refusal('23505', 'an operation with this id was carried out already, with other content', '{"error": "conflict", "field": "id"}',
+                return millrace.sync_refusal('23505', 'an operation with this id was already carried out with different content', '{"error": "conflict", "field": "id"}',
                     'Give another operation another id.', d.op, args) || '{"outcome": "conflict"}';
             end if;
             answer := millrace.sync_apply(me, the_id, the_at, d, args, sync_one.caller);
@@ -235,7 +235,7 @@ declare
 begin
     perform millrace.sync_device_named(sync_push.device);
     if coalesce(millrace.claims(sync_push.caller) ->> 'device', sync_push.device) <> sync_push.device then
-        perform millrace.refuse('the device is not the one of this token', 'device', 'Give the device that the token was made for.', '42501', 'permission');
+        perform millrace.refuse('the token belongs to another device', 'device', 'Give the device that the token was made for.', '42501', 'permission');
     end if;
     if sync_push.ops is null or jsonb_typeof(sync_push.ops) <> 'array' or jsonb_array_length(sync_push.ops) not between 1 and millrace.most('sync_ops') then
         perform millrace.refuse('ops is not a list of 1 to 500 operations', 'ops', 'Give [{"id": …, "op": …, "at": …, "args": {…}}]; send more in several calls.');
@@ -262,9 +262,9 @@ begin
           from unnest(answers) with ordinality a(answer, n) order by a.n;
 end $$;
 select millrace.door_is('gateway', 'sync_push', 'client', 'actor claims',
-    'Hands in what a device did while it was offline.',
+    'Submits what a device did while it was offline.',
     answers => '{"outcome": ["applied", "same", "conflict", "refused"]}',
-    who_may => array['hand in what it did offline: itself']);
+    who_may => array['submit what they did offline: itself']);
 
 -- Operations as jsonb. What jsonb cannot hold, such as a character 0, a half of a surrogate pair or a number with a million digits, is left
 -- out of its operation only, which is then refused by itself.
@@ -311,5 +311,5 @@ begin
     return query select * from millrace.sync_push(sync_push_text.device, millrace.sync_readable(sync_push_text.ops), caller => sync_push_text.caller);
 end $$;
 select millrace.door_is('gateway', 'sync_push_text', 'client', 'actor claims',
-    'The same as sync_push, with the operations as a text of JSON.',
+    'The same as sync_push, with the operations as JSON text.',
     answers => '{"outcome": ["applied", "same", "conflict", "refused"]}');

@@ -18,7 +18,7 @@ declare
 begin
     perform millrace.sync_device_named(sync_device_add.device);
     if claims ? 'device' then
-        perform millrace.refuse('a device token adds no devices', 'device', 'Add it with the token of a sign-in.', '42501', 'permission');
+        perform millrace.refuse('a device token cannot add devices', 'device', 'Use the token of a signed-in person.', '42501', 'permission');
     end if;
     if length(btrim(sync_device_add.name)) not between 1 and millrace.most('display_name') or sync_device_add.name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' then
         perform millrace.refuse('the name is blank, too long, or has control characters', 'name', 'Give 1 to 100 characters, for instance the model, or null.');
@@ -27,7 +27,7 @@ begin
     delete from millrace.sync_device d where d.person = me and (d.expires_at < t or d.device = sync_device_add.device);
     select count(*) into n from millrace.sync_device d where d.person = me;
     if n >= millrace.counted('offline_devices') then
-        perform millrace.refuse_quota('twenty devices of this person have a token', 'device', 'Take one away with sync_device_remove.', millrace.counted('offline_devices'), n,
+        perform millrace.refuse_quota('this person already has 20 devices with a token', 'device', 'Remove one with sync_device_remove.', millrace.counted('offline_devices'), n,
             (select min(d.expires_at) from millrace.sync_device d where d.person = me));
     end if;
     insert into millrace.sync_device (person, device, name, token, claims, made_at, expires_at)
@@ -36,7 +36,7 @@ begin
     return token;
 end $$;
 select millrace.door_is('gateway', 'sync_device_add', 'client', 'actor claims',
-    'Makes a token for a device, good for the offline intake alone.');
+    'Creates a token for a device, valid for the offline intake only.');
 
 -- False: there was none.
 create or replace function millrace.sync_device_remove(device text, caller millrace.caller_name default current_user) returns boolean
@@ -46,13 +46,13 @@ declare
     me text := millrace.sync_person(sync_device_remove.caller);
 begin
     if coalesce(millrace.claims(sync_device_remove.caller) ->> 'device', sync_device_remove.device) is distinct from sync_device_remove.device then
-        perform millrace.refuse('a device token takes only its own device away', 'device', 'Use the token of a sign-in.', '42501', 'permission');
+        perform millrace.refuse('a device token can only remove its own device', 'device', 'Use the token of a signed-in person.', '42501', 'permission');
     end if;
     delete from millrace.sync_device d where d.person = me and d.device = sync_device_remove.device;
     return found;
 end $$;
 select millrace.door_is('gateway', 'sync_device_remove', 'client', 'actor claims', 'Ends the token of a device.',
-    who_may => array['take the token of a device of its away: itself']);
+    who_may => array['remove the token of one of their devices: itself']);
 
 create or replace function millrace.sync_devices(caller millrace.caller_name default current_user)
 returns table (device text, name text, made_at timestamptz, used_at timestamptz, expires_at timestamptz)

@@ -38,6 +38,8 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
         ('own_notice_move', false, false, 'own_notice', '{key}', false, '{at}', false),
         ('own_notice_cancel', false, false, 'own_notice', '{key}', true, '{}', false),
         ('document_delete', false, false, null, null, false, '{}', false),
+        ('lesson_put', false, false, 'lesson', '{id}', false, '{title,data}', false),
+        ('lesson_delete', false, false, null, null, false, '{}', false),
         ('chat_send', false, true, null, null, false, '{}', false),
         ('chat_read', false, false, null, null, false, '{}', false),
         ('chat_delete', false, false, null, null, false, '{}', false)

@@ -70,7 +70,7 @@ begin
         on conflict do nothing returning * into l;
     if l.place is not null then
         if not millrace.quota_use(the_tenant, 'lessons', 1) then
-            perform millrace.refuse_quota('the tenant has as many lessons in this period as it may', 'tenant', 'See the view quotas for when the next one begins.',
+            perform millrace.refuse_quota('the tenant has used up its lessons for this period', 'tenant', 'See the view quotas for when the next one begins.',
                 q.allowed, q.used, millrace.quota_reset(q.period, q.since)) from millrace.quota q where q.tenant = the_tenant and q.name = 'lessons';
         end if;
         insert into millrace.lesson_progress (lesson) values (l.place);
@@ -94,7 +94,7 @@ begin
     perform millrace.lesson_changed(l, 'updated');
     return 'updated';
 end $$;
-select millrace.door_is('lessons', 'lesson_put', 'client, worker', 'actor person', 'Makes or changes a lesson.');
+select millrace.door_is('lessons', 'lesson_put', 'client, worker', 'actor person', 'Creates or changes a lesson.');
 
 -- With the lesson locked: its documents go first, those under way are cancelled, and then the lesson itself. Nothing registers a document
 -- for it in between. Documents that the caller may not see stay. How many documents went.
@@ -183,7 +183,7 @@ begin
       where l.id = lesson.id and (the_tenant is null or l.tenant = the_tenant) and millrace.lesson_sees(l, me, caller => lesson.caller) order by l.place limit 20;
 end $$;
 select millrace.door_is('lessons', 'lesson', 'client, worker', 'tenant lesson',
-    'One lesson, and how its documents stand.');
+    'One lesson, and the state of its documents.');
 
 -- The newest first, after the `next` of the last row.
 create or replace function millrace.lesson_list(

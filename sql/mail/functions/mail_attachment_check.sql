@@ -37,14 +37,14 @@ $$;
 create or replace function millrace.mail_attachment_check(filename text, content_type text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
-    advice text := 'Put it behind a link.';
+    advice text := 'Send a link to it instead.';
     -- After the dot, or after a character that Unicode maps to a dot or to something with a dot in it.
     ending text := substring(filename from E'[.\\u2024-\\u2026\\u2488-\\u249b\\u3002\\u33c2\\u33d8\\ufe19\\ufe30\\ufe52\\uff0e\\uff61\\U0001f100]'
         || E'([^.\\u2024-\\u2026\\u2488-\\u249b\\u3002\\u33c2\\u33d8\\ufe19\\ufe30\\ufe52\\uff0e\\uff61\\U0001f100]*)$');
 begin
     if filename ~ E'[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]'
     then
-        perform millrace.refuse('a filename has a character that turns or hides text', 'attachments', 'Give for example "bill.pdf".');
+        perform millrace.refuse('a filename has a character that reverses or hides text', 'attachments', 'Give for example "bill.pdf".');
     end if;
     if filename ~ '^ |[ .]$' then
         perform millrace.refuse('a filename begins or ends with a space, or ends with a dot', 'attachments', 'Give for example "bill.pdf".');

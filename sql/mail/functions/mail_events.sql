@@ -15,13 +15,17 @@ begin
 end $$;
 select millrace.door_is('mail', 'mail_events_set', 'admin', 'staff', audited => true);
 
--- No address and no content: the app's server knows the message by its id.
+-- No address and no content: the app's server knows the message by its id. In millrace.mail_traces a worker that records its sendings names the
+-- run of each; the events of providers come later, and belong to what sent the mail, as long as its job is there.
 create or replace function millrace.mail_event_say() returns trigger
 language plpgsql as $$
 begin
     if exists (select from millrace.setting s where s.name = 'mail_events') then
         perform millrace.event_say('millrace.mail.' || new.status, '/millrace/mail', new.id::text, new.tenant, jsonb_strip_nulls(jsonb_build_object(
-            'message_id', new.id, 'kind', new.kind, 'status', new.status, 'service', new.service, 'error', new.error_class, 'person', new.person)));
+            'message_id', new.id, 'kind', new.kind, 'status', new.status, 'service', new.service, 'error', new.error_class, 'person', new.person)),
+            the_trace => coalesce(
+                millrace.trace_read(nullif(current_setting('millrace.mail_traces', true), '')::jsonb ->> new.id::text, null),
+                millrace.trace_now(), (select millrace.trace_of(j.metadata) from millrace.job j where j.id = new.job)));
     end if;
     return null;
 end $$;

@@ -322,7 +322,7 @@ begin
             array_fill('unknown'::text, array[cardinality(ids)]));
     end if;
     if not exists (select from millrace.mail m where m.id = any (ids) and (m.expires_at is null or m.expires_at > t)) then
-        perform millrace.mail_raise(i, 'expired', 'expired', 'it was not known whether it was sent, and its time is over') from unnest(ids) i;
+        perform millrace.mail_raise(i, 'expired', 'expired', 'it was not known whether it was sent, and it has expired') from unnest(ids) i;
         update millrace.mail m set batch = null where m.id = any (ids);
         update millrace.mail_batch x set state = 'settled' where x.id = b.id;
         verdict := 'settled';

@@ -169,7 +169,7 @@ begin
             end if;
         else
             if coalesce(one ->> 'blob', '') !~ '^[0-9a-f]{64}$' then
-                perform millrace.refuse('blob is not a SHA-256 in 64 small hexadecimal digits', 'attachments');
+                perform millrace.refuse('blob is not a SHA-256 in 64 lower-case hexadecimal digits', 'attachments');
             end if;
             the_id := decode(one ->> 'blob', 'hex');
             -- A hash alone opens nothing: for another's blob the answer is the same as for one that does not exist.
@@ -351,7 +351,7 @@ begin
      where k <> all (array['recipients', 'subject', 'body_text', 'body_html', 'template', 'data', 'locale', 'cc', 'bcc', 'reply_to', 'headers', 'attachments', 'priority', 'receipt',
         'scheduled_at', 'expires_at', 'tags', 'purpose', 'on_unknown', 'sender', 'tenant', 'token_from', 'id', 'person']) limit 1;
     if name is not null then
-        perform millrace.refuse(format('%s is unknown', left(name, 60)), name, 'See mail_send for what there is.');
+        perform millrace.refuse(format('%s is unknown', left(name, 60)), name, 'See mail_send for the options.');
     end if;
     if args ? 'id' then
         begin
@@ -439,7 +439,7 @@ begin
     scheduled := millrace.mail_time(args, 'scheduled_at');
     expires := millrace.mail_time(args, 'expires_at');
     if expires <= greatest(t, scheduled) then
-        perform millrace.refuse('expires_at is over before the message would be sent', 'expires_at');
+        perform millrace.refuse('expires_at is before the message would be sent', 'expires_at');
     end if;
 
     if millrace.claims(mail_put.caller) is not null and not millrace.is_staff(mail_put.caller) then
@@ -472,8 +472,8 @@ begin
             raise exception using errcode = '40001', message = 'a message with this id was handed in by a concurrent transaction';
         end if;
         if old.digest <> the_digest or not millrace.may_see(old.owner, old.tenant, caller => mail_put.caller) then
-            perform millrace.refuse(format('message %s exists already, with other content', the_id), 'id',
-                'The same id with the same content gets the first answer; give another message another id.', '23505', 'conflict');
+            perform millrace.refuse(format('message %s already exists with different content', the_id), 'id',
+                'Repeating an id with the same content returns the first answer; use a new id for another message.', '23505', 'conflict');
         end if;
         return the_id;
     end if;
@@ -566,7 +566,7 @@ begin
         return false;
     end if;
     if one.batch is not null or millrace.mail_rank(one.status) > millrace.mail_rank('sending') then
-        perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only what has not been handed to a provider can be cancelled.', '55000', 'conflict');
+        perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only a message that no provider has taken can be cancelled.', '55000', 'conflict');
     end if;
     perform millrace.mail_raise(one.id, 'cancelled', 'cancelled', null);
     if one.job is not null then
@@ -588,7 +588,7 @@ begin
         perform millrace.refuse('at is null or infinite', 'at', 'Give a point in time.');
     end if;
     if one.status not in ('scheduled', 'queued') then
-        perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only what waits can be moved.', '55000', 'conflict');
+        perform millrace.refuse(format('message %s is %s', one.id, one.status), 'id', 'Only a waiting message can be moved.', '55000', 'conflict');
     end if;
     if one.expires_at <= at then
         perform millrace.refuse('the message expires before that', 'at');

@@ -109,7 +109,7 @@ begin
     perform millrace.mail_check_mailbox(address, 'address');
     perform millrace.mail_check_purpose(purpose);
     if reason is null or length(reason) not between 1 and 200 or position('@' in reason) > 0 then
-        perform millrace.refuse('the reason is empty, too long, or has an address in it', 'reason', 'The reason is kept longer than the address. Give for example asked by letter.');
+        perform millrace.refuse('the reason is empty, too long, or has an address in it', 'reason', 'The reason is kept longer than the address. Give for example: asked by letter.');
     end if;
     if not millrace.mail_suppress_as(address, reason, purpose, mail_suppress.caller) then
         return false;
@@ -154,6 +154,18 @@ begin
     return found;
 end $$;
 select millrace.door_is('mail', 'mail_unsubscribe', 'worker', 'staff');
+
+-- Takes that back by the same link. What an operator decided, or a provider reported, stays. False: there is nothing to take back.
+create or replace function millrace.mail_subscribe_again(the_hash bytea) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    delete from millrace.mail_suppression s where s.hash = the_hash and s.purpose = 'marketing' and s.reason = 'unsubscribe' and s.by = 'link';
+    if found then
+        perform millrace.mail_audited('unsuppress', null, '{"purpose": "marketing", "by": "link"}', caller => current_user);
+    end if;
+    return found;
+end $$;
+select millrace.door_is('mail', 'mail_subscribe_again', 'worker', 'staff');
 
 -- An operator's decision about a message whose result is unknown.
 create or replace function millrace.mail_resolve(id uuid, verdict text, caller millrace.caller_name default current_user) returns boolean

@@ -34,7 +34,7 @@ create or replace function millrace.why_parked(the_message uuid, n bigint) retur
 language sql stable as $$
     select millrace.why_put('mail_parked', case when n = 1 then format('message %s waits for a human: nobody knows whether it was sent', the_message)
                 else format('%s wait for a human, the oldest is %s: nobody knows whether they were sent', millrace.why_count(n, 'message'), the_message) end,
-        'ask the mail service for it, then millrace mail resolve <id> accepted, refused or again', jsonb_build_object('message', the_message, 'count', n),
+        'look it up at the mail service, then millrace mail resolve <id> accepted, refused or again', jsonb_build_object('message', the_message, 'count', n),
         format('millrace mail show %s', the_message),
         array[format('%s parked', case when n = 1 then '1 message is' else millrace.why_count(n, 'message') || ' are' end),
             coalesce((select format('the service %s was called, and its answer never came: sending again might send twice', a.provider)

@@ -47,7 +47,7 @@ begin
         perform millrace.refuse('valid is out of range', 'valid', 'Give 1 minute to 1 day.');
     end if;
     if me <> person_avatar_link.person and not millrace.person_knows(me, person_avatar_link.person) then
-        perform millrace.refuse('only the person itself, its family and its contacts see this', 'actor', 'Act as one of them.', '42501', 'permission');
+        perform millrace.refuse('only that person, their family and their contacts may see this', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
     the_avatar := (select p.avatar from millrace.profile p where p.person = person_avatar_link.person);
     if the_avatar like 'https://%' then
@@ -62,7 +62,7 @@ begin
 end $$;
 select millrace.door_is('media', 'person_avatar_link', 'client, worker', 'actor person',
     'A link to the picture of a person.',
-    who_may => array['get a link to its picture: itself, teen, parent, back end, staff']);
+    who_may => array['get a link to their picture: itself, teen, parent, back end, staff']);
 
 -- What a file says of itself in its first bytes. null: no picture that apps show, or its bytes lie elsewhere.
 create or replace function millrace.picture_type(bytes bytea) returns text

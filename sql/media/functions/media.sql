@@ -1,4 +1,4 @@
--- Media as apps see them: files that a job makes of a picture or of a template. They stay until they are deleted, or their person is erased.
+-- Media as apps see them: files that a job makes of a picture or of a template, and files of a person's own. They stay until they are deleted, or their person is erased.
 
 -- What is wrong with the options is said; nothing is returned.
 create or replace function millrace.media_options(given jsonb) returns void
@@ -15,29 +15,29 @@ begin
     end if;
     select k into unknown from jsonb_object_keys(given) k where k not in ('thumbnail', 'strip', 'format') limit 1;
     if found then
-        perform millrace.refuse(format('options.%s is unknown', left(unknown, 60)), 'options', 'Known are thumbnail, strip and format.');
+        perform millrace.refuse(format('options.%s is unknown', left(unknown, 60)), 'options', 'Allowed: thumbnail, strip and format.');
     end if;
     if given ? 'strip' and jsonb_typeof(given -> 'strip') <> 'boolean' then
         perform millrace.refuse('options.strip is neither true nor false', 'options.strip', example);
     end if;
     if given ? 'format' and given -> 'format' not in ('"jpeg"', '"png"') then
-        perform millrace.refuse('options.format is unknown', 'options.format', 'Known are jpeg and png.');
+        perform millrace.refuse('options.format is unknown', 'options.format', 'Allowed: jpeg and png.');
     end if;
     if given ? 'thumbnail' then
         if jsonb_typeof(given -> 'thumbnail') <> 'object' or not given -> 'thumbnail' ?| array['width', 'height']
             or exists (select from jsonb_object_keys(given -> 'thumbnail') k where k not in ('width', 'height'))
         then
-            perform millrace.refuse('options.thumbnail has not a width, a height, or both', 'options.thumbnail', example);
+            perform millrace.refuse('options.thumbnail has neither a width nor a height', 'options.thumbnail', example);
         end if;
         if exists (select from jsonb_each(given -> 'thumbnail') e
                     where case when jsonb_typeof(e.value) = 'number' then e.value::numeric not between 1 and millrace.most('thumbnail') or e.value::numeric % 1 <> 0 else true end)
         then
-            perform millrace.refuse(format('a side of options.thumbnail is no whole number, or more than %s', millrace.most('thumbnail')), 'options.thumbnail',
+            perform millrace.refuse(format('a side of options.thumbnail is not a whole number, or is more than %s', millrace.most('thumbnail')), 'options.thumbnail',
                 format('Give 1 to %s pixels.', millrace.most('thumbnail')));
         end if;
     end if;
     if not given ? 'thumbnail' and given -> 'strip' is distinct from 'true' then
-        perform millrace.refuse('options ask for nothing', 'options', example);
+        perform millrace.refuse('options do not ask for anything', 'options', example);
     end if;
 end $$;
 
@@ -73,10 +73,10 @@ begin
            and (storage_url like 'upload:%' or millrace.blob_may_use(the_blob, media_process.caller, millrace.is_staff(media_process.caller), millrace.caller_tenant(media_process.caller)))
            for key share;
         if not found then
-            perform millrace.refuse('there is nothing under this storage_url', 'storage_url', 'Put the picture first, to the url of document_upload for example.', 'P0002', 'not_found');
+            perform millrace.refuse('there is nothing under this storage_url', 'storage_url', 'Upload the picture first, for example to the url of document_upload.', 'P0002', 'not_found');
         end if;
         if millrace.quota_left(the_tenant, 'cpu_seconds') <= 0 then
-            perform millrace.refuse_quota('the tenant has used the computing time of this period', 'tenant', 'See the view quotas for when the next one begins.',
+            perform millrace.refuse_quota('the tenant has used up its computing time for this period', 'tenant', 'See the view quotas for when the next one begins.',
                 q.allowed, ceil(q.used), millrace.quota_reset(q.period, q.since)) from millrace.quota q where q.tenant = the_tenant and q.name = 'cpu_seconds';
         end if;
         insert into millrace.media (id, what, blob, wish, digest, tenant, owner, caller, status, created_at)
@@ -96,8 +96,8 @@ begin
         end if;
     end if;
     if old.digest is distinct from the_digest or not millrace.may_see(old.caller, old.tenant, caller => media_process.caller) then
-        perform millrace.refuse(format('media %s exist already, with other content', the_id), 'id',
-            'The same id with the same content gets the first answer; give others another id.', '23505', 'conflict');
+        perform millrace.refuse(format('media %s already exist with different content', the_id), 'id',
+            'Repeating an id with the same content returns the first answer; use a new id for other media.', '23505', 'conflict');
     end if;
     return the_id;
 end $$;
@@ -106,13 +106,14 @@ select millrace.door_is('media', 'media_process', 'client, worker', 'actor perso
 
 create or replace function millrace.media_sees(m millrace.media, me text, caller name) returns boolean
 language sql stable as $$
-    select millrace.may_see(m.caller, m.tenant, caller => media_sees.caller) and (me is null or m.owner is null or m.owner = me)
+    select (millrace.may_see(m.caller, m.tenant, caller => media_sees.caller) and (me is null or m.owner is null or m.owner = me))
+        or millrace.is_handed_in_for(m.owner, m.caller, m.tenant, caller => media_sees.caller)
 $$;
 
 create or replace function millrace.media_files(the_id uuid) returns jsonb
 language sql stable as $$
     select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('kind', f.kind, 'storage_url', 'blob:' || encode(f.blob, 'hex'), 'size', f.size,
-               'mime_type', f.mime_type, 'width', f.width, 'height', f.height)) order by f.kind), '[]')
+               'mime_type', f.mime_type, 'width', f.width, 'height', f.height, 'name', f.name)) order by f.kind), '[]')
       from millrace.media_file f where f.media = the_id
 $$;
 
@@ -132,8 +133,8 @@ begin
     end if;
 end $$;
 select millrace.door_is('media', 'media', 'client, worker', 'tenant media',
-    'How a thumbnail, a cleaned picture or a rendered file stands, and where its files are.',
-    who_may => array['see how media of its stand: itself, staff']);
+    'The state of a thumbnail, a cleaned picture or a rendered file, and where its files are.',
+    who_may => array['see the state of their media: itself, staff']);
 
 -- A link to one of the files. Who has the link can read the file, so it expires by itself, and with the media.
 create or replace function millrace.media_link(
@@ -157,10 +158,20 @@ begin
         perform millrace.refuse('there is no file of this kind', 'kind', format('There are %s now.', coalesce((select string_agg(x.kind, ', ' order by x.kind)
             from millrace.media_file x where x.media = m.id), 'none')), '55000', 'conflict');
     end if;
+    if m.what = 'file' then
+        return millrace.blob_link(f.blob, millrace.media_shown_as(f.mime_type), coalesce(f.name, 'file'), media_link.valid, 'media:' || m.id || ':' || f.kind);
+    end if;
     return millrace.blob_link(f.blob, f.mime_type, f.kind || case f.mime_type when 'image/jpeg' then '.jpg' when 'image/png' then '.png' when 'application/pdf' then '.pdf'
         when 'text/html; charset=utf-8' then '.html' else '.txt' end, media_link.valid, 'media:' || m.id || ':' || f.kind);
 end $$;
 select millrace.door_is('media', 'media_link', 'client, worker', 'tenant media', 'A link to a file of media.');
+
+-- What pages were to be drawn with, once nobody needs it.
+create or replace function millrace.media_pictures_gone(m millrace.media) returns void
+language sql volatile as $$
+    select millrace.blob_release(decode(e.value, 'hex'), 'media:' || m.id || ':of:' || e.key)
+      from jsonb_each_text(case when m.what = 'template' then coalesce(m.wish -> 'pictures', '{}') else '{}' end) e order by e.value
+$$;
 
 -- With the row locked. Nothing is left of it; the blobs go with the next sweep, if nothing else refers to them.
 create or replace function millrace.media_gone(m millrace.media) returns void
@@ -172,10 +183,11 @@ begin
     perform millrace.blob_release(r.blob, r.owner) from (
         select f.blob, 'media:' || m.id || ':' || f.kind as owner from millrace.media_file f where f.media = m.id
         union all select m.blob, 'media:' || m.id where m.blob is not null) r order by r.blob;
+    perform millrace.media_pictures_gone(m);
     delete from millrace.media x where x.id = m.id;
 end $$;
 
--- Deletes media, and calls off a job that has not ended. False: there are none of the actor's.
+-- Deletes media, and cancels a job that has not ended. False: there are none of the actor's.
 create or replace function millrace.media_delete(id uuid, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -191,7 +203,7 @@ begin
     return true;
 end $$;
 select millrace.door_is('media', 'media_delete', 'client, worker', 'tenant media',
-    'Deletes media, and calls off a job that has not ended.', who_may => array['delete media of its: itself, staff']);
+    'Deletes media, and cancels a job that has not ended.', who_may => array['delete their media: itself, staff']);
 
 -- Joins in person_erase: how many went.
 create or replace function millrace.media_erase_person(person text) returns bigint

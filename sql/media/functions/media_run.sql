@@ -37,6 +37,7 @@ begin
     if m.blob is not null then
         perform millrace.blob_release(m.blob, 'media:' || m.id);
     end if;
+    perform millrace.media_pictures_gone(m);
     update millrace.media x
        set status = the_status, blob = null, wish = null, mime_type = the_type, reason = the_reason, sentence = left(the_sentence, 500), ended_at = millrace.now()
      where x.id = m.id;

@@ -26,12 +26,12 @@ declare
     the_key text := case when millrace.is_staff(notice_send.caller) then notice_send.key else 'app:' || notice_send.key end;
 begin
     if not millrace.is_staff(notice_send.caller) then     -- our own functions send, also for somebody who is signed in
-        perform millrace.must_be_backend('sends a person notices', caller => notice_send.caller);
+        perform millrace.must_be_backend('send a person notices', caller => notice_send.caller);
     end if;
     perform millrace.valid_name(notice_send.person, 'person');
     if notice_send.kind is null or notice_send.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
         perform millrace.refuse(format('the kind %L is malformed', left(notice_send.kind, 60)), 'kind',
-            'A kind has 1 to 128 letters, digits and the signs _ . : / - and begins with a letter or digit.');
+            'A kind has 1 to 128 letters, digits and _ . : / - and begins with a letter or digit.');
     end if;
     if length(notice_send.key) not between 1 and 256 then
         perform millrace.refuse('the key is empty or too long', 'key', 'Give 1 to 256 characters, or null.');
@@ -43,7 +43,7 @@ begin
         perform millrace.refuse('data takes more than the 65536 bytes allowed', 'data', 'Pass a reference.', '53400', 'too_large');
     end if;
     if coalesce(notice_send.alarm, false) and not millrace.is_staff(notice_send.caller) then
-        perform millrace.refuse('only a worker sends an alarm', 'alarm', 'Leave it out.', '42501', 'permission');
+        perform millrace.refuse('only a worker may send an alarm', 'alarm', 'Leave it out.', '42501', 'permission');
     end if;
     if notice_send.channels is not null and (cardinality(notice_send.channels) = 0 or not notice_send.channels <@ array['push', 'mail', 'sms', 'voice']) then
         perform millrace.refuse('channels may hold only push, mail, sms and voice', 'channels', 'Leave it out for what the person has chosen.');
@@ -65,8 +65,8 @@ begin
     end if;
     return the_id;
 end $$;
-select millrace.door_is('notices', 'notice_send', 'client, worker', 'backend', 'Sends a person a notice of the app''s own. For back ends.', for_apps => false,
-    who_may => array['send it a notice: back end, staff']);
+select millrace.door_is('notices', 'notice_send', 'client, worker', 'backend', 'Sends a person one of the app''s own notices. For back ends.', for_apps => false,
+    who_may => array['send them a notice: back end, staff']);
 
 -- One sending by one channel, for other rooms: with a given address, or null for the person's own. A key is used once per person, so if
 -- there are several channels the key must contain the channel.

@@ -51,7 +51,7 @@ begin
                     and n.address is not null order by n.alarm, coalesce(n.wait_until, n.due_at) limit 1)) x
          where x.due_at <= t order by x.due_at limit 1;
         continue when not found;
-        words := format('%s %s is due since %s', case when is_alarm then 'alarm' else 'notice' end, one.id, millrace.why_time(one.due_at));
+        words := format('%s %s has been due since %s', case when is_alarm then 'alarm' else 'notice' end, one.id, millrace.why_time(one.due_at));
         said := coalesce(millrace.why_unserved('notices', words, '--notices'), case when one.provider is not null then millrace.why_provider(one.provider, true) end);
         if said is null and one.wait_until > t and one.status = 'pending' then
             said := millrace.why_put('retry', format('%s is tried again in %s%s', words, millrace.why_span(extract(epoch from one.wait_until - t)::float8),

@@ -20,7 +20,7 @@ begin
         perform millrace.refuse('the key is missing, empty or too long', 'key', 'Give 1 to 200 characters: the key is for moving and cancelling it.');
     end if;
     if own_notice_schedule.kind is null or own_notice_schedule.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$' then
-        perform millrace.refuse('the kind is malformed', 'kind', 'A kind has 1 to 64 letters, digits and the signs _ . - and begins with a letter or digit.');
+        perform millrace.refuse('the kind is malformed', 'kind', 'A kind has 1 to 64 letters, digits and _ . - and begins with a letter or digit.');
     end if;
     if the_due is null or the_due < t - interval '1 minute' or the_due > t + interval '400 days' then
         perform millrace.refuse('at is missing, past, or more than 400 days away', 'at', 'Give when it is due.');
@@ -41,17 +41,17 @@ begin
         return old.id;                                    -- said again, perhaps because the answer was lost
     end if;
     if (select count(*) from (select from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%' limit millrace.counted('own_notices_waiting')) x) >= millrace.counted('own_notices_waiting') then
-        perform millrace.refuse_quota('100 notices of this person wait already', 'key', 'Cancel one first.', millrace.counted('own_notices_waiting'), millrace.counted('own_notices_waiting'),
+        perform millrace.refuse_quota('100 notices are already waiting for this person', 'key', 'Cancel one first.', millrace.counted('own_notices_waiting'), millrace.counted('own_notices_waiting'),
             (select min(n.due_at) from millrace.notice n where n.person = own_notice_schedule.person and n.status = 'pending' and n.kind like 'own.%'));
     end if;
-    perform millrace.day_must_take('own_notice', millrace.keyed_hash('person', own_notice_schedule.person), millrace.counted('own_notices'), 'fifty notices were set today', 'key');
+    perform millrace.day_must_take('own_notice', millrace.keyed_hash('person', own_notice_schedule.person), millrace.counted('own_notices'), 'the limit of 50 new notices a day is reached', 'key');
     update millrace.notice n set key = null where n.id = old.id;
     return millrace.notice_send(own_notice_schedule.person, the_kind, own_notice_schedule.data, the_channels, 'own:' || own_notice_schedule.key,
         the_due, the_due + interval '1 day');
 end $$;
 select millrace.door_is('notices', 'own_notice_schedule', 'client, worker', 'actor person',
     'Sets the person a notice for later.', words => '{"channels": ["push"]}',
-    who_may => array['set itself a notice: itself, back end, staff']);
+    who_may => array['set themselves a notice: itself, back end, staff']);
 
 create or replace function millrace.own_notice_move(person text, key text, at timestamptz, actor text default null, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

@@ -25,14 +25,14 @@ begin
         perform millrace.refuse(format('the platform %L is unknown', left(device_add.platform, 60)), 'platform', 'Give apns, apns_sandbox or fcm.');
     end if;
     if device_add.token is null or device_add.token !~ '^[A-Za-z0-9_:.=-]+$' or length(device_add.token) not between 8 and millrace.most('device_token') then
-        perform millrace.refuse('the token is missing or malformed', 'token', 'Give the token that the device''s system gave, for APNs in hexadecimal.');
+        perform millrace.refuse('the token is missing or malformed', 'token', 'Give the token from the device''s system; for APNs in hexadecimal.');
     end if;
     if device_add.app !~ '^[A-Za-z0-9._-]{1,255}$' then
         perform millrace.refuse('the app is malformed', 'app', 'Give its bundle identifier, or null.');
     end if;
     select d.person into was from millrace.device d where d.token = device_add.token;
     if was is distinct from device_add.person and millrace.subject(device_add.caller) is not null then
-        perform millrace.day_must_take('device', millrace.keyed_hash('person', device_add.person), millrace.counted('new_devices'), 'twenty devices were added today', 'token');
+        perform millrace.day_must_take('device', millrace.keyed_hash('person', device_add.person), millrace.counted('new_devices'), 'the limit of 20 new devices a day is reached', 'token');
     end if;
     insert into millrace.device as d (token, person, platform, app, seen_at)
     values (device_add.token, device_add.person, device_add.platform, device_add.app, millrace.now())
@@ -43,7 +43,7 @@ begin
 end $$;
 select millrace.door_is('notices', 'device_add', 'client, worker', 'actor person', 'Adds a device for push notices.',
     words => '{"platform": ["apns", "apns_sandbox", "fcm"]}',
-    who_may => array['add a device of its: itself, back end, staff']);
+    who_may => array['add a device for them: itself, back end, staff']);
 
 create or replace function millrace.device_remove(token text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -54,7 +54,7 @@ begin
     return found;
 end $$;
 select millrace.door_is('notices', 'device_remove', 'client, worker', 'actor token', 'Removes a device.',
-    who_may => array['remove a device of its: itself, back end, staff']);
+    who_may => array['remove one of their devices: itself, back end, staff']);
 
 create or replace function millrace.device_list(of_person text default null, after text default null, page int default 50)
 returns table (token text, person text, platform text, app text, seen_at timestamptz)
@@ -122,7 +122,41 @@ begin
     return true;
 end $$;
 select millrace.door_is('notices', 'notice_preferences', 'client, worker', 'actor person',
-    'Sets how and when a person is told of notices.', who_may => array['set how it is told: itself, back end, staff']);
+    'Sets how and when a person gets notices.', who_may => array['set how they are told: itself, back end, staff']);
+
+-- By which channels one kind of notice is told; an empty list: not at all; null: as if nothing had been said of it. All other preferences stay as they
+-- are. Who has none yet has no quiet hours. False: it was so already.
+create or replace function millrace.notice_kind(
+    person text, kind text, channels text[] default null, actor text default null, caller millrace.caller_name default current_user
+) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+    p millrace.notice_preference;
+    kinds jsonb;
+begin
+    perform millrace.notice_acts_as(notice_kind.actor, notice_kind.person, caller => notice_kind.caller);
+    if notice_kind.kind is null or notice_kind.kind !~ '^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,127}$' then
+        perform millrace.refuse(format('the kind %L is malformed', left(notice_kind.kind, 60)), 'kind', 'Give for example daily_reminder.');
+    end if;
+    if not notice_kind.channels <@ array['push', 'mail', 'sms', 'voice'] or cardinality(notice_kind.channels) > 4 then
+        perform millrace.refuse('channels may hold only push, mail, sms and voice', 'channels', 'Give an empty list for none, or null for the default.');
+    end if;
+    perform millrace.preference_begin(notice_kind.person);
+    select * into strict p from millrace.notice_preference n where n.person = notice_kind.person for no key update;
+    kinds := coalesce(p.channels -> 'kinds', '{}');
+    kinds := case when notice_kind.channels is null then kinds - notice_kind.kind else kinds || jsonb_build_object(notice_kind.kind, to_jsonb(notice_kind.channels)) end;
+    if octet_length((p.channels || jsonb_build_object('kinds', kinds))::text) > millrace.most('channels') then
+        perform millrace.refuse('the person has settings for too many kinds of notices', 'kind', 'Reset some with null.', '53400', 'too_large');
+    end if;
+    if kinds = coalesce(p.channels -> 'kinds', '{}') then
+        return false;
+    end if;
+    perform millrace.preference_put(p.person, p.zone, p.quiet_from, p.quiet_to, p.channels || jsonb_build_object('kinds', kinds), p.locale);
+    return true;
+end $$;
+select millrace.door_is('notices', 'notice_kind', 'client, worker', 'actor person', 'Sets by which channels a person is told of one kind of notice.',
+    who_may => array['set how they are told of one kind: itself, back end, staff']);
 
 create or replace function millrace.preference_count(the_person text, the_channels jsonb) returns void
 language plpgsql volatile as $$
@@ -137,10 +171,10 @@ begin
         select millrace.consent_hash(c.channel, p.channels ->> c.channel, the_person)
           from (values ('mail'), ('sms'), ('voice')) c(channel) join millrace.notice_preference p on p.person = the_person and p.channels ? c.channel
     loop
-        perform millrace.day_must_take('preference', millrace.keyed_hash('person', the_person), millrace.counted('new_addresses'), 'five new addresses were given today', 'channels');
+        perform millrace.day_must_take('preference', millrace.keyed_hash('person', the_person), millrace.counted('new_addresses'), 'the limit of 5 new addresses a day is reached', 'channels');
         -- Who gives it again counts once, or one person could use up what all may give.
         if millrace.day_take('preference_giver', sha256(one.hash || millrace.keyed_hash('person', the_person)), 1) then
-            perform millrace.day_must_take('preference_address', one.hash, millrace.counted('givers'), 'this address was given by three people today', 'channels', 'Is it the person''s own? ');
+            perform millrace.day_must_take('preference_address', one.hash, millrace.counted('givers'), 'three people have already given this address today', 'channels', 'Check that it is the person''s own. ');
         end if;
     end loop;
 end $$;

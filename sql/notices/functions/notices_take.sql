@@ -63,7 +63,7 @@ begin
       from (select x.kind, count(*) as times, min(x.due_at) as due_at from millrace.notice x where x.id = any (late) group by x.kind) n;
     insert into millrace.notice (id, person, kind, data, alarm, status, due_at, created_at)
     values (the_summary, one.person, 'summary', told, false, 'pending', t, t);
-    update millrace.notice n set status = 'suppressed', parent = the_summary, error_class = 'cancelled', error = 'told in a summary' where n.id = any (late);
+    update millrace.notice n set status = 'suppressed', parent = the_summary, error_class = 'cancelled', error = 'included in a summary' where n.id = any (late);
     return true;
 end $$;
 
@@ -84,7 +84,7 @@ begin
         loud := millrace.notice_loud(t, p.zone, p.quiet_from, p.quiet_to);
         if loud > t then
             if one.expires_at <= loud then
-                perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'its time passes within the quiet hours');
+                perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'it expires within the quiet hours');
             else
                 update millrace.notice y set due_at = loud, wait_until = null where y.id = one.id;
             end if;
@@ -103,7 +103,7 @@ begin
     select count(*) into n from millrace.notice_places(one.person, wanted, p.channels);
     if n = 0 then
         perform millrace.notice_settle(one, case when one.alarm then 'failed' else 'suppressed' end, 'not_found',
-            case when cardinality(wanted) = 0 then 'the person wants to hear nothing of this kind' else 'the person has no address and no device to be told this at' end);
+            case when cardinality(wanted) = 0 then 'the person wants no notices of this kind' else 'the person has no address or device for this' end);
     elsif n = 1 then
         update millrace.notice y set channel = x.channel, address = x.address
           from millrace.notice_places(one.person, wanted, p.channels) x where y.id = one.id;
@@ -137,7 +137,7 @@ begin
             continue;
         end if;
         if one.expires_at <= t then
-            perform millrace.notice_settle(one, 'expired', 'timeout', 'its time had passed before it could be told');
+            perform millrace.notice_settle(one, 'expired', 'timeout', 'it expired before it could be sent');
         elsif millrace.approval_notice_is_late(one) then
             perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'the question was no longer open');
         else
@@ -154,7 +154,7 @@ begin
             values (one.id, one.attempts, coalesce(one.provider, one.channel), 'lost', 'the worker that sent it did not report back', t);
         end if;
         if one.expires_at <= t then
-            perform millrace.notice_settle(one, 'expired', 'timeout', coalesce(one.error, 'its time had passed before it could be told'));
+            perform millrace.notice_settle(one, 'expired', 'timeout', coalesce(one.error, 'it expired before it could be sent'));
             continue;
         elsif millrace.approval_notice_is_late(one) then
             perform millrace.notice_settle(one, 'suppressed', 'cancelled', 'the question was no longer open');

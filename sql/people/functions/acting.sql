@@ -37,7 +37,7 @@ language plpgsql stable as $$
 begin
     perform millrace.valid_name(person, 'person');
     if millrace.acting_person(actor, caller => acts_as_person.caller) <> person then
-        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
+        perform millrace.refuse('only that person may do this', 'actor', 'Act as the person.', '42501', 'permission');
     end if;
 end $$;
 
@@ -55,7 +55,7 @@ begin
     select b.joined_at into since from millrace.family_member a join millrace.family_member b on a.family = b.family
      where a.person = me and a.role = 'parent' and b.person = person_sees_since.person;
     if not found then
-        perform millrace.refuse('only the person itself or a parent of its family sees this', 'actor', 'Act as one of them.', '42501', 'permission');
+        perform millrace.refuse('only that person or a parent of the family may see this', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
     return coalesce(since, '-infinity');
 end $$;

@@ -15,7 +15,7 @@ declare
 begin
     perform millrace.valid_name(person_erase.person, 'person');
     if me <> person_erase.person then
-        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person. A parent removes somebody from the family with family_leave.',
+        perform millrace.refuse('only that person may do this', 'actor', 'Act as the person. A parent removes somebody from the family with family_leave.',
             '42501', 'permission');
     end if;
     for one in select * from millrace.hooks_of('erase') loop
@@ -30,8 +30,8 @@ begin
     end loop;
     return answer;
 end $$;
-select millrace.door_is('people', 'person_erase', 'client, worker', 'actor person', 'Erases everything of a person.',
-    who_may => array['erase it: itself, back end, staff']);
+select millrace.door_is('people', 'person_erase', 'client, worker', 'actor person', 'Erases everything stored about a person.',
+    who_may => array['erase them: itself, back end, staff']);
 
 -- Joins in person_erase, behind the quests, which lock the family.
 create or replace function millrace.members_erase_person(person text) returns bigint
@@ -90,10 +90,10 @@ begin
     perform millrace.valid_name(person_export.person, 'person');
     perform millrace.valid_page(person_export.page);
     if me <> person_export.person then
-        perform millrace.refuse('only the person itself may do this', 'actor', 'Act as the person.', '42501', 'permission');
+        perform millrace.refuse('only that person may do this', 'actor', 'Act as the person.', '42501', 'permission');
     end if;
     if at_room is not null and not exists (select from millrace.hooks_of('export') h where h.name = at_room) then
-        perform millrace.refuse('after is no place of an export', 'after', 'Give the place of the last row of the page before.');
+        perform millrace.refuse('after is not a position of an export', 'after', 'Give the place of the previous page''s last row.');
     end if;
     if person_export.after is null then
         perform millrace.audited('person.export', person_export.person, null, caller => person_export.caller);
@@ -118,5 +118,5 @@ begin
         exit when rows >= person_export.page;
     end loop;
 end $$;
-select millrace.door_is('people', 'person_export', 'client, worker', 'actor person', 'All that is kept of a person, row by row.', audited => true,
-    who_may => array['read all that is kept of it: itself, back end, staff']);
+select millrace.door_is('people', 'person_export', 'client, worker', 'actor person', 'Everything stored about a person, row by row.', audited => true,
+    who_may => array['read everything stored about them: itself, back end, staff']);

@@ -79,7 +79,7 @@ declare
 begin
     perform millrace.valid_name(family, 'family');
     if not exists (select from millrace.family_member m where m.person = me and m.family = family_actor.family) then
-        perform millrace.refuse('the actor is not a member of this family', 'actor', 'Only members see and do this.', '42501', 'permission');
+        perform millrace.refuse('the actor is not a member of this family', 'actor', 'Only members can see and do this.', '42501', 'permission');
     end if;
     return me;
 end $$;
@@ -106,7 +106,7 @@ begin
     loop
         select m.family into theirs from millrace.family_member m where m.person = family_lock_of.person;
         if theirs is null then
-            perform millrace.refuse('this person is in no family', 'person', 'Join one with family_join.', 'P0002', 'not_found');
+            perform millrace.refuse('this person is not in a family', 'person', 'Join one with family_join.', 'P0002', 'not_found');
         end if;
         f := millrace.family_lock(theirs);
         if exists (select from millrace.family_member m where m.person = family_lock_of.person and m.family = theirs) then

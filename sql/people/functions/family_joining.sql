@@ -18,7 +18,7 @@ begin
     end if;
     if f.family is null or (me is not null and not millrace.family_has(f.family, me, as_parent)) then
         perform millrace.refuse(case when as_parent then 'only a parent of the family may do this' else 'the actor is not a member of this family' end, 'actor',
-            case when as_parent then 'Ask a parent.' else 'Only members see and do this.' end, '42501', 'permission');
+            case when as_parent then 'Ask a parent.' else 'Only members can see and do this.' end, '42501', 'permission');
     end if;
     return f;
 end $$;
@@ -52,7 +52,7 @@ begin
            set family = excluded.family, role = excluded.role, joined_at = case when m.family is null then excluded.joined_at else m.joined_at end
          where m.family is null or m.family = excluded.family;
     if not found then
-        perform millrace.refuse('this person is in another family', 'person', 'The person leaves it with family_leave first.', '55000', 'conflict');
+        perform millrace.refuse('this person is in another family', 'person', 'The person must leave it first, with family_leave.', '55000', 'conflict');
     end if;
     if the_role <> 'parent' then
         delete from millrace.family_invitation i where i.invited_by = the_person;
@@ -100,7 +100,7 @@ begin
         perform millrace.refuse('there is no open invitation', 'family', 'A parent of the family makes one with family_invite.', '42501', 'permission');
     end if;
     if invited.role is not null and the_role <> invited.role and not coalesce(old.family = f, false) then
-        perform millrace.refuse(format('the invitation is to be a %s', invited.role), 'role', 'Give that role, or null.', '42501', 'permission');
+        perform millrace.refuse(format('the invitation is for the role %s', invited.role), 'role', 'Give that role, or null.', '42501', 'permission');
     end if;
     if not millrace.member_put(f, me, case when old.family = f and old.role = 'parent' and the_role = 'teen' then 'teen' else invited.role end, t) then
         return false;
@@ -110,7 +110,7 @@ begin
 end $$;
 select millrace.door_is('people', 'family_join', 'client, worker', 'actor family', 'Joins a family.',
     words => '{"role": ["teen", "parent"]}', who_may => array['let somebody in without asking them: back end, staff',
-        'put it into another family: nobody', 'make it a parent, once it is invited to be one: itself, back end, staff']);
+        'put them into another family: nobody', 'make them a parent, once they are invited to be one: itself, back end, staff']);
 
 -- The open invitation, or a declined one that can still be accepted, because a no may be a mistake.
 create or replace function millrace.invitation_of(the_family text, the_person text) returns millrace.family_invitation
@@ -163,7 +163,7 @@ begin
 end $$;
 select millrace.door_is('people', 'family_invite', 'client, worker', 'actor member', 'Invites somebody into a family.',
     words => '{"role": ["teen", "parent"]}',
-    who_may => array['invite somebody into its family: parent, back end, staff']);
+    who_may => array['invite somebody into their family: parent, back end, staff']);
 
 -- The person declines; a parent or a back end withdraws. False: there was nothing to decline or to withdraw.
 create or replace function millrace.family_uninvite(family text, person text, actor text default null, caller millrace.caller_name default current_user) returns boolean
@@ -185,8 +185,8 @@ begin
     return found;
 end $$;
 select millrace.door_is('people', 'family_uninvite', 'client, worker', 'actor member',
-    'Takes an invitation back, or declines it.',
-    who_may => array['decline an invitation of its, or withdraw it: itself, parent, back end, staff']);
+    'Withdraws or declines an invitation.',
+    who_may => array['decline an invitation to them, or withdraw it: itself, parent, back end, staff']);
 
 -- A person's own invitations, or with `of_family` those of a family for its parents, in the order of their names, after the one in `after`.
 create or replace function millrace.family_invitations(
@@ -205,7 +205,7 @@ begin
         perform millrace.refuse('neither a family nor a person is given', 'of_family', 'Give one of them.');
     end if;
     if me is not null and whose is distinct from me and not coalesce(millrace.family_has(of_family, me, true), false) then
-        perform millrace.refuse('only the person itself or a parent of the family sees invitations', 'actor', 'Act as one of them.', '42501', 'permission');
+        perform millrace.refuse('only that person or a parent of the family may see invitations', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
     return query
         select i.family, i.person, i.role, i.invited_by, i.invited_at, i.expires_at, i.declined_at from millrace.family_invitation i
@@ -215,7 +215,7 @@ begin
 end $$;
 select millrace.door_is('people', 'family_invitations', 'client, worker', 'actor member',
     'Who is invited to a family.', who_may => array['see who is invited: parent, back end, staff',
-        'see what it is invited to: itself, back end, staff']);
+        'see what they are invited to: itself, back end, staff']);
 
 -- A person's family, who is in it, and what the person is invited to: what an app asks for first after a reinstall. Parents see whom the
 -- family has invited. At most 500 members; a person is in one family at a time.
@@ -247,7 +247,7 @@ begin
 end $$;
 select millrace.door_is('people', 'family_mine', 'client, worker', 'actor person',
     'The person''s family, its members, and open invitations.',
-    who_may => array['see its family, and what it is invited to: itself, back end, staff']);
+    who_may => array['see their family, and what they are invited to: itself, back end, staff']);
 
 -- For the person itself; a parent may remove a teen, and a back end anybody. Nothing is deleted: points, moods and streaks stay the
 -- person's.
@@ -278,7 +278,7 @@ begin
 end $$;
 select millrace.door_is('people', 'family_leave', 'client, worker', 'actor family',
     'Leaves a family, or removes somebody from it.',
-    who_may => array['take it out of the family: itself, parent, back end, staff',
+    who_may => array['take them out of the family: itself, parent, back end, staff',
         'take a parent out of the family: back end, staff']);
 
 -- For a parent, or a back end. False: the family is in this zone already. What follows the clock of the family moves by triggers of its room.

@@ -54,7 +54,7 @@ end $$;
 select millrace.door_is('people', 'person_profile', 'client, worker', 'actor person',
     'Sets a person''s name, locale, time zone and hour of reminders.',
     words => '{"map": ["", "geo", "osm", "apple", "google"]}',
-    who_may => array['set how it is called: itself, back end, staff']);
+    who_may => array['set their name and preferences: itself, back end, staff']);
 
 -- A person's profile and what it has said of notices, in one answer. Members of its family, and those whose contact it has agreed to be or who have agreed
 -- to be its own, see the name and the picture alone.
@@ -70,7 +70,7 @@ declare
 begin
     perform millrace.valid_name(person_show.person, 'person');
     if me <> person_show.person and not millrace.person_knows(me, person_show.person) then
-        perform millrace.refuse('only the person itself, its family and its contacts see this', 'actor', 'Act as one of them.', '42501', 'permission');
+        perform millrace.refuse('only that person, their family and their contacts may see this', 'actor', 'Act as one of them.', '42501', 'permission');
     end if;
     select * into p from millrace.profile x where x.person = person_show.person;
     select * into n from millrace.notice_preference x where x.person = person_show.person;
@@ -83,8 +83,8 @@ begin
         'notices', case when n.person is not null then jsonb_build_object('zone', n.zone, 'quiet_from', n.quiet_from, 'quiet_to', n.quiet_to, 'channels', n.channels, 'locale', n.locale) end);
 end $$;
 select millrace.door_is('people', 'person_show', 'client, worker', 'actor person',
-    'A person''s profile and preferences; of another, its name and picture.',
-    who_may => array['see its name and picture: itself, teen, parent, back end, staff']);
+    'A person''s profile and preferences; for somebody else, only name and picture.',
+    who_may => array['see their name and picture: itself, teen, parent, back end, staff']);
 
 -- In one family, or known by what rooms say, such as a contact who has agreed. A hook that fails is an error here, so nobody is shown more.
 create or replace function millrace.person_knows(me text, other text) returns boolean
@@ -143,6 +143,14 @@ language sql stable as $$
         'language', case when l.locale is not null then millrace.words_language(l.locale) end)
       from (select millrace.locale_of(about ->> 'person') as locale) l
      where about ->> 'person' is not null
+$$;
+
+-- Somebody who has said nothing yet has no quiet hours.
+create or replace function millrace.preference_begin(the_person text) returns void
+language sql volatile as $$
+    insert into millrace.notice_preference as p (person, zone, quiet_from, quiet_to, channels, changed_at)
+    values (the_person, coalesce(millrace.zone_of(the_person), 'UTC'), '0:00', '0:00', '{}', millrace.now())
+        on conflict (person) do nothing
 $$;
 
 create or replace function millrace.preference_put(the_person text, the_zone text, the_from time, the_to time, the_channels jsonb, the_locale text) returns void

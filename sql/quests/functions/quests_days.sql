@@ -69,7 +69,7 @@ begin
     return jsonb_build_object('completed', true, 'awarded', awarded, 'total', millrace.points_total(quest_complete.person), 'day', the_day);
 end $$;
 select millrace.door_is('quests', 'quest_complete', 'client, worker', 'actor member',
-    'Completes the quest of the day.', who_may => array['complete its quest: itself, back end, staff']);
+    'Completes the quest of the day.', who_may => array['complete their quest: itself, back end, staff']);
 
 -- All or nothing; at most 500.
 create or replace function millrace.quest_complete_many(completions jsonb, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -112,7 +112,7 @@ begin
     end if;
     select k into strange from jsonb_array_elements(items) e, jsonb_object_keys(e) k where k <> all (known) limit 1;
     if strange is not null then
-        perform millrace.refuse(format('%L is unknown in %s', left(strange, 60), field), field, format('Known are %s.', array_to_string(known, ', ')));
+        perform millrace.refuse(format('%L is unknown in %s', left(strange, 60), field), field, format('Allowed: %s.', array_to_string(known, ', ')));
     end if;
 end $$;
 
@@ -147,7 +147,7 @@ begin
     return jsonb_build_object('undone', undone, 'awarded', taken, 'total', millrace.points_total(quest_undo.person), 'day', the_day);
 end $$;
 select millrace.door_is('quests', 'quest_undo', 'client, worker', 'actor member', 'Takes a completion back.',
-    who_may => array['take a completion of its back: itself, parent, back end, staff']);
+    who_may => array['take back one of their completions: itself, parent, back end, staff']);
 
 create or replace function millrace.quest_today(family text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -198,13 +198,13 @@ begin
     return millrace.points_total(points.person, millrace.person_sees_since(points.actor, points.person, caller => points.caller));
 end $$;
 select millrace.door_is('quests', 'points', 'client, worker', 'actor person', 'The points of a person.',
-    who_may => array['see its points: itself, parent, back end, staff']);
+    who_may => array['see their points: itself, parent, back end, staff']);
 
 -- An award of the app's own, once per key; false when it was booked before.
 create or replace function millrace.points_award(person text, delta int, key text, reason text, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform millrace.must_be_backend('awards points', caller => points_award.caller);
+    perform millrace.must_be_backend('award points', caller => points_award.caller);
     perform millrace.valid_name(points_award.person, 'person');
     if points_award.key is null or length(points_award.key) not between 1 and 200 then
         perform millrace.refuse('the key is missing or too long', 'key', 'Give 1 to 200 characters; each key counts once per person.');
@@ -222,8 +222,8 @@ begin
         on conflict do nothing;
     return found;
 end $$;
-select millrace.door_is('quests', 'points_award', 'client, worker', 'backend', 'Awards a person points of the app''s own, once per key. For back ends.', for_apps => false,
-    who_may => array['award it points: back end, staff']);
+select millrace.door_is('quests', 'points_award', 'client, worker', 'backend', 'Awards a person points from the app itself, once per key. For back ends.', for_apps => false,
+    who_may => array['award them points: back end, staff']);
 
 -- A family's days as one member saw them, newest first, after the day in `after`; with `of_kind` those whose quest was of that kind.
 create or replace function millrace.quest_history(
@@ -260,7 +260,7 @@ end $$;
 select millrace.door_is('quests', 'quest_history', 'client, worker', 'actor person',
     'The family''s days as the person saw them, newest first.',
     words => '{"of_kind": ["share_hobby", "daily_mood", "family_chat"]}',
-    who_may => array['see its days: itself, parent, back end, staff']);
+    who_may => array['see their days: itself, parent, back end, staff']);
 
 -- One week of local dates, the one that `week` lies in: counted from the events each time, so that it cannot disagree with them.
 create or replace function millrace.weekly_stats(person text, week date default null, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -279,8 +279,8 @@ begin
     first := first - (extract(dow from first)::int - coalesce((select x.week_starts from millrace.family x where x.family = f.family), 1) + 7) % 7;
     return millrace.week_of(weekly_stats.person, first, since);
 end $$;
-select millrace.door_is('quests', 'weekly_stats', 'client, worker', 'actor person', 'A week of the person in numbers.',
-    who_may => array['see its week: itself, parent, back end, staff']);
+select millrace.door_is('quests', 'weekly_stats', 'client, worker', 'actor person', 'One week of the person in numbers.',
+    who_may => array['see their week: itself, parent, back end, staff']);
 
 create or replace function millrace.week_of(the_person text, first date, since timestamptz) returns jsonb
 language sql stable as $$

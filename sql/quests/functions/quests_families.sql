@@ -69,6 +69,8 @@ begin
       where m.person = quests_erase_person.person for no key update of x;
     update millrace.quest_completion c set person = 'erased:' || gen_random_uuid() where c.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
+    perform millrace.ai_erase_ref('moods', x.ref)
+       from (select distinct q.ref from millrace.mood m join millrace.ai_question q on q.room = 'moods' and q.ref = m.id where m.person = quests_erase_person.person) x;
     delete from millrace.mood m where m.person = quests_erase_person.person;
     get diagnostics n = row_count; gone := gone + n;
     delete from millrace.hobby_view v where v.person = quests_erase_person.person;

@@ -62,13 +62,13 @@ begin
     the_day := millrace.quest_day(f, null, null, t);
     select * into old from millrace.hobby h where h.id = hobby_save.id;
     if found and (old.person, old.folded) is distinct from (hobby_save.person, lower(the_name)) then
-        perform millrace.refuse(format('hobby %s is saved already, with other content', hobby_save.id), 'id',
-            'The same id with the same content gets the first answer; give another hobby another id.', '23505', 'conflict');
+        perform millrace.refuse(format('hobby %s is already saved with different content', hobby_save.id), 'id',
+            'Repeating an id with the same content returns the first answer; use a new id for another hobby.', '23505', 'conflict');
     end if;
     if not found then
         select * into old from millrace.hobby h where h.person = hobby_save.person and h.folded = lower(the_name);
         if found and hobby_save.id is not null then
-            perform millrace.refuse('this hobby is saved already, under another id', 'id', format('It is %s.', old.id), '23505', 'conflict');
+            perform millrace.refuse('this hobby is already saved under another id', 'id', format('It is %s.', old.id), '23505', 'conflict');
         end if;
     end if;
     if old.id is null then
@@ -86,7 +86,7 @@ begin
     return the_id;
 end $$;
 select millrace.door_is('quests', 'hobby_save', 'client, worker', 'actor person', 'Saves a hobby and a fact about it.',
-    who_may => array['save a hobby of its: itself, back end, staff']);
+    who_may => array['save a hobby for them: itself, back end, staff']);
 
 -- Newest first, after the id in `after`; with who of the family has seen each. Without a family: all that the actor has saved itself.
 create or replace function millrace.hobbies(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
@@ -169,7 +169,7 @@ begin
     return true;
 end $$;
 select millrace.door_is('quests', 'hobby_seen', 'client, worker', 'actor person',
-    'Says that a hobby of somebody else was seen.');
+    'Marks somebody else''s hobby as seen.');
 
 -- The quiz: the answers are the names of the hobbies. Cards that the actor has answered show the answer.
 create or replace function millrace.cards(family text, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)

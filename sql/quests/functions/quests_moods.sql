@@ -47,8 +47,8 @@ begin
         if found then
             if (old.person, old.color, old.emoji) is distinct from (mood_log.person, the_color, mood_log.emoji)
                 or the_at < old.at - interval '2 minutes' then    -- a later one may have counted as now
-                perform millrace.refuse(format('mood %s is logged already, with other content', mood_log.id), 'id',
-                    'The same id with the same content gets the first answer; give another mood another id.', '23505', 'conflict');
+                perform millrace.refuse(format('mood %s is already logged with different content', mood_log.id), 'id',
+                    'Repeating an id with the same content returns the first answer; use a new id for another mood.', '23505', 'conflict');
             end if;
             return old.id;
         end if;
@@ -73,7 +73,7 @@ begin
 end $$;
 select millrace.door_is('quests', 'mood_log', 'client, worker', 'actor person', 'Logs a mood. Returns its id.',
     words => '{"color": ["happy", "excited", "calm", "anxious", "sad", "angry", "confused", "tired"]}',
-    who_may => array['log a mood of its: itself, back end, staff']);
+    who_may => array['log a mood for them: itself, back end, staff']);
 
 -- All or nothing; at most 500.
 create or replace function millrace.mood_log_many(moods jsonb, actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -214,6 +214,7 @@ begin
         return false;
     end if;
     perform millrace.notice_cancel(me, 'mood_buffer:' || mood_delete.id);
+    perform millrace.ai_erase_ref('moods', mood_delete.id);
     if not exists (select from millrace.mood m where m.person = me and m.day = old.day and m.deleted_at is null
                       and m.at > old.at - interval '3 days' and m.at < old.at + interval '3 days') then
         perform millrace.mood_refold(me);
@@ -221,7 +222,21 @@ begin
     return true;
 end $$;
 select millrace.door_is('quests', 'mood_delete', 'client, worker', 'actor mood', 'Deletes a mood.',
-    who_may => array['delete a mood of its: itself, back end, staff']);
+    who_may => array['delete one of their moods: itself, back end, staff']);
+
+-- The notice that a mood may be shared is not sent. The mood is shared all the same. False: the notice did not wait any more, or there was none.
+create or replace function millrace.mood_notice_cancel(id uuid, actor text default null, caller millrace.caller_name default current_user) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    me text := millrace.acting_person(mood_notice_cancel.actor, caller => mood_notice_cancel.caller);
+begin
+    if not exists (select from millrace.mood m where m.id = mood_notice_cancel.id and m.person = me) then
+        perform millrace.refuse(format('there is no mood %s of this person', mood_notice_cancel.id), 'id', null, 'P0002', 'not_found');
+    end if;
+    return millrace.notice_cancel(me, 'mood_buffer:' || mood_notice_cancel.id);
+end $$;
+select millrace.door_is('quests', 'mood_notice_cancel', 'client, worker', 'actor mood', 'Cancels the notice that a mood may be shared.',
+    who_may => array['silence the notice about one of their moods: itself, back end, staff']);
 
 -- Newest first, after the id in `after`. Other members see the moods that were logged in the family, each after its delay.
 create or replace function millrace.moods(
@@ -239,7 +254,7 @@ begin
     perform millrace.valid_page(moods.page);
     select a.family into shared from millrace.family_member a join millrace.family_member b on a.family = b.family where a.person = me and b.person = moods.person;
     if me <> moods.person and shared is null then
-        perform millrace.refuse('only the family sees these moods', 'actor', 'Act as a member.', '42501', 'permission');
+        perform millrace.refuse('only the family may see these moods', 'actor', 'Act as a member.', '42501', 'permission');
     end if;
     if moods.after is not null then
         select * into last from millrace.mood m where m.id = millrace.after_id(moods.after) and m.person = moods.person and (me = m.person or m.family = shared);
@@ -255,7 +270,7 @@ begin
 end $$;
 select millrace.door_is('quests', 'moods', 'client, worker', 'actor person', 'Moods of a person, newest first.',
     answers => '{"color": ["happy", "excited", "calm", "anxious", "sad", "angry", "confused", "tired"]}',
-    who_may => array['see its moods, after their buffer: itself, teen, parent, back end, staff']);
+    who_may => array['see their moods, once no longer private: itself, teen, parent, back end, staff']);
 
 create or replace function millrace.streak(person text, actor text default null, caller millrace.caller_name default current_user) returns jsonb
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -281,4 +296,4 @@ begin
             and o.at > millrace.now() - interval '3 days'));
 end $$;
 select millrace.door_is('quests', 'streak', 'client, worker', 'actor person',
-    'The person''s streak of days with a mood.', who_may => array['see its streak: itself, parent, back end, staff']);
+    'The person''s streak of days with a mood.', who_may => array['see their streak: itself, parent, back end, staff']);

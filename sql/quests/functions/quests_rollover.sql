@@ -25,6 +25,31 @@ language sql volatile as $$
      where n.due > t
 $$;
 
+-- A reminder of the open day is not sent, and does not come again that day; notice_kind ends a kind for good. False: none waited any more.
+create or replace function millrace.reminder_cancel(person text, kind text default 'daily_reminder', actor text default null, caller millrace.caller_name default current_user)
+returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    one text;
+    stopped boolean := false;
+begin
+    perform millrace.acts_as_person(reminder_cancel.actor, reminder_cancel.person, caller => reminder_cancel.caller);
+    if reminder_cancel.kind is null or reminder_cancel.kind not in ('daily_reminder', 'quest_available', 'quest_summary', 'streak_at_risk') then
+        perform millrace.refuse(format('the kind %L is not a reminder', left(reminder_cancel.kind, 60)), 'kind',
+            'Give daily_reminder, quest_available, quest_summary or streak_at_risk.');
+    end if;
+    for one in
+        select n.key from millrace.notice n
+         where n.person = reminder_cancel.person and n.kind = reminder_cancel.kind and n.key like reminder_cancel.kind || ':%' and n.status in ('pending', 'attempting') order by 1
+    loop
+        stopped := millrace.notice_cancel(reminder_cancel.person, one) or stopped;
+    end loop;
+    return stopped;
+end $$;
+select millrace.door_is('quests', 'reminder_cancel', 'client, worker', 'actor person', 'Cancels one of today''s reminders.',
+    words => '{"kind": ["daily_reminder", "quest_available", "quest_summary", "streak_at_risk"]}',
+    who_may => array['silence one of today''s reminders: itself, back end, staff']);
+
 -- Takes these families over every midnight up to `t`, day by day, and answers how many there were. The caller's transaction holds them.
 create or replace function millrace.quest_roll(families text[], t timestamptz) returns int
 language plpgsql volatile set search_path = pg_catalog, pg_temp
@@ -114,7 +139,7 @@ begin
          where k.due < r.next_rollover_at and (k.due >= t - interval '1 hour')));
 end $$;
 
--- One transaction's worth. A family that cannot be taken over its midnight is left as it was, with the reason, and tried again later: a quarter
+-- One transaction's worth. A family that cannot be rolled over midnight is left as it was, with the reason, and tried again later: a quarter
 -- of an hour on, then twice as long each time, up to a day. The others go on.
 create or replace function millrace.quest_rollover(most int default 500)
 returns table (families int, days int, failed int, next_at timestamptz)

@@ -137,7 +137,7 @@ begin
      where k not in ('grace', 'mood_buffer', 'reminder_hour', 'quiet_from', 'quiet_to', 'hobby', 'card', 'quest', 'streak', 'seen', 'catalogue');
     if strange is not null then
         perform millrace.refuse(format('rules unknown: %s', strange), 'rules',
-            'Known are grace, mood_buffer, reminder_hour, quiet_from, quiet_to, hobby, card, quest, streak, seen and catalogue.');
+            'Allowed: grace, mood_buffer, reminder_hour, quiet_from, quiet_to, hobby, card, quest, streak, seen and catalogue.');
     end if;
     select * into strict old from millrace.quest_rule for update;
     new := jsonb_populate_record(old, rules - 'catalogue');
@@ -153,7 +153,7 @@ begin
         if exists (select from jsonb_array_elements(rules -> 'catalogue') e
              where length(e ->> 'id') not between 1 and 128 or length(e ->> 'description') not between 1 and 1000) then
             perform millrace.refuse('a quest of the catalogue has an id or a description that is empty or too long', 'catalogue',
-                'An id has 1 to 128 characters, a description 1 to 1000; leave out what there is none of.');
+                'An id has 1 to 128 characters, a description 1 to 1000; leave out what does not apply.');
         end if;
         insert into millrace.quest_item as i (kind, title, name, description)
         select distinct on (e ->> 'kind', e ->> 'title') e ->> 'kind', e ->> 'title', e ->> 'id', e ->> 'description'

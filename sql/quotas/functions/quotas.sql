@@ -76,7 +76,7 @@ begin
             format('Give one of %s, or ai_tokens:<purpose>.', array_to_string(millrace.quota_names(), ', ')));
     end if;
     if quota_set.allowed < 0 then
-        perform millrace.refuse('a quota must be 0 or more', 'allowed', 'Give a number, or null for no bound.');
+        perform millrace.refuse('a quota must be 0 or more', 'allowed', 'Give a number, or null for no limit.');
     end if;
     if coalesce(quota_set.period, '') not in ('day', 'week', 'month', 'year') then
         perform millrace.refuse(format('the period %L is unknown', left(quota_set.period, 60)), 'period', 'Give day, week, month or year.');

@@ -12,21 +12,21 @@ declare
     t timestamptz := millrace.now();
 begin
     if subscription_plan_set.name is null or subscription_plan_set.name !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$' then
-        perform millrace.refuse('the plan''s name is malformed', 'name', 'A name has 1 to 128 letters, digits and the signs _ . - and begins with a letter or digit.');
+        perform millrace.refuse('the plan''s name is malformed', 'name', 'A name has 1 to 128 letters, digits and _ . - and begins with a letter or digit.');
     end if;
     if jsonb_typeof(subscription_plan_set.quotas) <> 'object' then
         perform millrace.refuse('quotas is not an object', 'quotas', 'Give for example {"pages": 1000}.');
     end if;
     for one in select key from jsonb_each(coalesce(subscription_plan_set.quotas, '{}')) loop
         if one <> all (millrace.quota_names()) then
-            perform millrace.refuse(format('the quota %L is unknown', left(one, 60)), 'quotas', format('Known are %s.', array_to_string(millrace.quota_names(), ', ')));
+            perform millrace.refuse(format('the quota %L is unknown', left(one, 60)), 'quotas', format('Allowed: %s.', array_to_string(millrace.quota_names(), ', ')));
         end if;
         if coalesce(subscription_plan_set.quotas ->> one, '') !~ '^[0-9]{1,18}$' or jsonb_typeof(subscription_plan_set.quotas -> one) <> 'number' then
-            perform millrace.refuse(format('the quota %s is not a whole number of 0 or more', one), 'quotas', 'Leave it out for no bound.');
+            perform millrace.refuse(format('the quota %s is not a whole number of 0 or more', one), 'quotas', 'Leave it out for no limit.');
         end if;
     end loop;
     if subscription_plan_set.rank not between -1000000 and 1000000 then
-        perform millrace.refuse('the rank is out of range', 'rank', 'Give -1000000 to 1000000: of two plans the higher rank counts.');
+        perform millrace.refuse('the rank is out of range', 'rank', 'Give -1000000 to 1000000: of two plans the one with the higher rank applies.');
     end if;
     if coalesce(subscription_plan_set.period, 'month') not in ('day', 'week', 'month', 'year') then
         perform millrace.refuse(format('the period %L is unknown', left(subscription_plan_set.period, 60)), 'period', 'Give day, week, month or year.');
@@ -83,7 +83,7 @@ create or replace function millrace.subscription_plan_remove(name text, caller m
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 begin
     if exists (select from millrace.subscription s where s.plan = subscription_plan_remove.name and millrace.subscription_has_rights(s.state)) then
-        perform millrace.refuse('subscriptions have this plan', 'name', 'Give their products to another plan first.', '55000', 'conflict');
+        perform millrace.refuse('this plan still has subscriptions', 'name', 'Give their products to another plan first.', '55000', 'conflict');
     end if;
     delete from millrace.subscription_plan p where p.name = subscription_plan_remove.name;
     if not found then
@@ -109,7 +109,7 @@ select millrace.door_is('subscriptions', 'subscription_plans', 'worker', 'staff'
 create or replace function millrace.subscription_backend(caller name) returns void
 language plpgsql stable as $$
 begin
-    perform millrace.must_be_backend('says this of subscriptions', caller => subscription_backend.caller);
+    perform millrace.must_be_backend('set or link subscriptions', caller => subscription_backend.caller);
 end $$;
 
 -- A subscription that no store knows: a gift, an invoice, a test. Said again with the same ref it changes. Returns its id.
@@ -158,7 +158,7 @@ end $$;
 select millrace.door_is('subscriptions', 'subscription_set', 'client, worker', 'backend',
     'Gives an account a plan that no store knows of. For back ends.', audited => true,
     words => '{"status": ["active", "trial", "unpaid", "ended", "revoked"]}',
-    who_may => array['give it a plan: back end, staff']);
+    who_may => array['give them a plan: back end, staff']);
 
 -- Says whose a store's subscription is, before or after the store speaks of it. False: that was known.
 create or replace function millrace.subscription_link(
@@ -199,9 +199,9 @@ begin
     return true;
 end $$;
 select millrace.door_is('subscriptions', 'subscription_link', 'client, worker', 'backend',
-    'Says whose a store''s subscription is. For back ends.', audited => true,
+    'Says who owns a store''s subscription. For back ends.', audited => true,
     words => '{"store": ["stripe", "apple"]}',
-    who_may => array['say that a store''s subscription is its: back end, staff']);
+    who_may => array['say that a store''s subscription is theirs: back end, staff']);
 
 -- A person's plan, subscriptions and quotas. Those of its tenant count, which without a tenant in the claims is the person.
 create or replace function millrace.subscription_mine(actor text default null, caller millrace.caller_name default current_user) returns jsonb
@@ -221,7 +221,7 @@ begin
 end $$;
 select millrace.door_is('subscriptions', 'subscription_mine', 'client, worker', 'actor person',
     'The plan, subscriptions and quotas of the caller.',
-    who_may => array['see its plan and quotas: itself, back end, staff']);
+    who_may => array['see their plan and quotas: itself, back end, staff']);
 
 create or replace function millrace.subscription_row(s millrace.subscription) returns jsonb
 language sql stable as $$

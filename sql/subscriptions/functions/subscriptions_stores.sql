@@ -51,7 +51,7 @@ declare
     names jsonb;
 begin
     if jsonb_typeof(event) <> 'object' or the_type is null then
-        perform millrace.refuse('this is no event of Stripe', 'event');
+        perform millrace.refuse('this is not an event of Stripe', 'event');
     end if;
     if the_type not like 'customer.subscription.%' or o ->> 'object' is distinct from 'subscription' then
         return 'ignored';
@@ -94,7 +94,7 @@ declare
     word text;
 begin
     if jsonb_typeof(event) <> 'object' or event ->> 'notificationType' is null then
-        perform millrace.refuse('this is no notification of Apple', 'event');
+        perform millrace.refuse('this is not a notification of Apple', 'event');
     end if;
     -- A purchase that is not a subscription has no expiry.
     if ref is null or x ->> 'transactionId' is null or ends is null then

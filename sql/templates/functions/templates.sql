@@ -14,7 +14,7 @@ create or replace function millrace.template_check_variables(variables jsonb) re
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
     v record;
-    example text := 'Such as {"user_name": {"type": "text", "required": true, "max": 200}}; the types are text, url, number and html.';
+    example text := 'Such as {"user_name": {"type": "text", "required": true, "max": 200}}; the types are text, url, number, html and list.';
 begin
     if variables is null or jsonb_typeof(variables) <> 'object' then
         perform millrace.refuse('variables is not an object', 'variables', example);
@@ -30,11 +30,18 @@ begin
         if jsonb_typeof(v.value) <> 'object' then
             perform millrace.refuse(format('the variable %s is not described by an object', v.key), 'variables', example);
         end if;
-        if exists (select from jsonb_object_keys(v.value) k where k not in ('type', 'required', 'max')) then
-            perform millrace.refuse(format('the variable %s has an unknown field; known are type, required and max', v.key), 'variables', example);
+        if exists (select from jsonb_object_keys(v.value) k where k not in ('type', 'required', 'max', 'of')) then
+            perform millrace.refuse(format('the variable %s has an unknown field; known are type, required, max and of', v.key), 'variables', example);
         end if;
-        if v.value ? 'type' and v.value -> 'type' not in ('"text"', '"url"', '"number"', '"html"') then
+        if v.value ? 'type' and v.value -> 'type' not in ('"text"', '"url"', '"number"', '"html"', '"list"') then
             perform millrace.refuse(format('the variable %s has an unknown type', v.key), 'variables', example);
+        end if;
+        if coalesce(v.value ->> 'type' = 'list', false) <> (v.value ? 'of') or v.value -> 'of' = '{}' or jsonb_path_exists(v.value, '$.of.*.of') then
+            perform millrace.refuse(format('the variable %s is a list without fields, a list in a list, or has fields and is not a list', v.key), 'variables',
+                'Such as {"rows": {"type": "list", "of": {"item": {}, "price": {"type": "number"}}}}.');
+        end if;
+        if v.value ? 'of' then
+            perform millrace.template_check_variables(v.value -> 'of');
         end if;
         if v.value ? 'required' and jsonb_typeof(v.value -> 'required') <> 'boolean' then
             perform millrace.refuse(format('required of the variable %s is neither true nor false', v.key), 'variables', example);
@@ -51,11 +58,11 @@ language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
     if name is null or name !~ '^[a-z0-9][a-z0-9_.-]{0,127}$' then
         perform millrace.refuse(format('the template''s name %L is malformed', left(name, 60)), 'name',
-            'A name has 1 to 128 small letters, digits and the signs _ . - and begins with a letter or digit.');
+            'A name has 1 to 128 lower-case letters, digits and _ . - and begins with a letter or digit.');
     end if;
     if locale is null or locale !~ '^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$' then
         perform millrace.refuse(format('the locale %L is malformed', left(locale, 60)), 'locale',
-            'A language, perhaps a script and a region: en, pt-BR, zh-Hant-TW.');
+            'A language, optionally a script and a region: en, pt-BR, zh-Hant-TW.');
     end if;
 end $$;
 
@@ -268,7 +275,7 @@ begin
        and (t.awaited or exists (select from millrace.template_live l where l.name = t.name and l.locale = t.locale and l.version = t.version));
     if versions = 0 and built_in is null then
         perform millrace.refuse(format('there is no template %s', left(the_template, 128)), 'template',
-            'millrace templates list and the view millrace.templates show those there are; template_publish adds one.', 'P0002', 'not_found');
+            'millrace templates list and the view millrace.templates show them all; template_publish adds one.', 'P0002', 'not_found');
     end if;
     return array(
         select x.name

@@ -41,14 +41,14 @@ begin
     if webhook_add.url is null or length(webhook_add.url) > 2048 or webhook_add.url !~ E'^https?://[^/?#@\\s]+([/?][^\\s#]*)?$'
         or webhook_add.url ~ E'[^\\u0021-\\u007e]' then
         perform millrace.refuse('the url is not an address for a webhook', 'url',
-            'Give https://host/path, without a user, a password, a fragment or spaces; other signs percent-encoded.');
+            'Give https://host/path, without a user, a password, a fragment or spaces; other characters percent-encoded.');
     end if;
     if coalesce(cardinality(webhook_add.types), 0) not between 1 and 50 then
         perform millrace.refuse('types has to name 1 to 50 types', 'types', 'Give for example {com.example.order.paid}, {com.example.*} or {*}.');
     end if;
     foreach one in array webhook_add.types loop
         if one is null or one !~ E'^([A-Za-z0-9][A-Za-z0-9_.:/-]{0,127})?\\*?$' or one = '' then
-            perform millrace.refuse(format('the type %L is malformed', left(one, 60)), 'types', 'A type as events have it; a * may stand at its end.');
+            perform millrace.refuse(format('the type %L is malformed', left(one, 60)), 'types', 'A type as events have it, optionally with a * at its end.');
         end if;
     end loop;
     if webhook_add.mode is null or webhook_add.mode not in ('binary', 'structured', 'batch') then
@@ -58,7 +58,7 @@ begin
         perform millrace.refuse('the tenant is empty, too long, or has control characters', 'tenant', 'Give 1 to 128 characters, or null.');
     end if;
     if webhook_add.sealed is not null and not millrace.is_sealed(webhook_add.sealed) then
-        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
+        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret will be generated.');
     end if;
     -- Events published before this webhook are not for it, even if they get their numbers later.
     perform millrace.events_number(1000000);
@@ -68,7 +68,7 @@ begin
             greatest((select max(e.seq) from millrace.event e), (select f.seq from millrace.webhook_feed f)), t, t, t)
         on conflict do nothing;
     if not found then
-        perform millrace.refuse(format('there is a webhook %s already', the_id), 'given', 'Leave the id out.', '23505', 'conflict');
+        perform millrace.refuse(format('there is already a webhook %s', the_id), 'given', 'Leave the id out.', '23505', 'conflict');
     end if;
     insert into millrace.webhook_secret (webhook, n, secret) values (the_id, 1, coalesce(webhook_add.sealed, to_jsonb(the_secret)));
     perform pg_notify('millrace_webhooks', '');
@@ -90,11 +90,11 @@ begin
         perform millrace.refuse('the overlap is out of range', 'overlap', 'Give an interval from 0 to 30 days.');
     end if;
     if webhook_rotate.sealed is not null and not millrace.is_sealed(webhook_rotate.sealed) then
-        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret is made.');
+        perform millrace.refuse('sealed is not an encrypted secret', 'sealed', 'Leave it out: a secret will be generated.');
     end if;
     delete from millrace.webhook_secret s where s.webhook = one.id and s.until <= t;
     if (select count(*) from millrace.webhook_secret s where s.webhook = one.id) >= millrace.counted('secrets') then
-        perform millrace.refuse('five secrets sign already', 'id', 'Wait until one of the overlaps is over.', '55000', 'conflict');
+        perform millrace.refuse('five secrets are already in use', 'id', 'Wait until one of the overlaps is over.', '55000', 'conflict');
     end if;
     update millrace.webhook_secret s set until = least(s.until, t + webhook_rotate.overlap) where s.webhook = one.id;
     insert into millrace.webhook_secret (webhook, n, secret)

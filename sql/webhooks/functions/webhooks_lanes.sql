@@ -60,7 +60,7 @@ begin
         return said || jsonb_build_object('webhook', w.id, 'chain', to_jsonb(words) || (said -> 'chain'));
     end if;
     select x.id, x.reason into w from (select y.* from millrace.webhook y where y.state = 'disabled' order by y.id limit 500) x order by x.id limit 1;
-    return case when found then millrace.why_put('webhook_off', format('the webhook %s is switched off: %s', w.id, w.reason), 'see to its receiver, then switch it on',
+    return case when found then millrace.why_put('webhook_off', format('the webhook %s is switched off: %s', w.id, w.reason), 'fix its receiver, then switch it on',
         jsonb_build_object('webhook', w.id), format('millrace webhooks enable %s', w.id)) end;
 end $$;
 

@@ -102,7 +102,7 @@ begin
                  where q.n = 1 or (not q.is_lonely and not q.alone and q.bytes <= 262144) order by q.n);
         end if;
         continue when picked = '{}';
-        update millrace.webhook_delivery d set state = 'failed', error = 'the event is not kept any more', done_at = t, token = null
+        update millrace.webhook_delivery d set state = 'failed', error = 'the event is no longer kept', done_at = t, token = null
          where d.webhook = w.id and d.event = any (picked) and not exists (select from millrace.event e where e.id = d.event);
         update millrace.webhook_delivery d set token = the_token, due_at = t + make_interval(secs => hold), first_at = coalesce(d.first_at, t)
          where d.webhook = w.id and d.event = any (picked) and d.done_at is null;  -- not by its state: that would be another index, of all that wait

@@ -25,7 +25,7 @@ package final class HTTPClient: Sendable {
     init(_ configuration: Configuration, on loop: TransferLoop) {
         precondition(
             HTTPHeaders(dictionaryLiteral: ("User-Agent", configuration.userAgent)).complaint == nil
-                && !configuration.userAgent.isEmpty, "a client needs a name that may stand in a header")
+                && !configuration.userAgent.isEmpty, "a client needs a name that is allowed in a header")
         self.configuration = configuration
         self.loop = loop
     }

@@ -60,6 +60,6 @@ package struct Target: Sendable, Equatable {
     }
 
     private static func bad(_ why: String) -> TransferError {
-        TransferError(.invalid, .unsent, "the address can not be used: \(why)")
+        TransferError(.invalid, .unsent, "the address cannot be used: \(why)")
     }
 }

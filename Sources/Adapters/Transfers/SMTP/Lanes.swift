@@ -23,7 +23,7 @@ final class Lanes: Sendable {
     private let turn: ThreadSemaphore
 
     init(_ plan: MailPlan, most: Int) {
-        precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, "libcurl does not start")
+        precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, "libcurl cannot start")
         self.plan = plan
         self.most = max(1, most)
         turn = ThreadSemaphore()

@@ -11,9 +11,13 @@ struct MailPlan: Sendable {
             !text.isEmpty && text.utf8.count <= 255
                 && text.utf8.allSatisfy { isTokenByte($0) && $0 != UInt8(ascii: "%") || $0 == UInt8(ascii: ":") }
         }
-        guard isName(configuration.host) else { throw bad("the host of the SMTP server is no name and no address") }
-        guard (1...65_535).contains(configuration.port) else { throw bad("the port of the SMTP server is no port") }
-        if let name = configuration.name, !isName(name) { throw bad("the name for EHLO is no host's name") }
+        guard isName(configuration.host) else {
+            throw bad("the host of the SMTP server is neither a name nor an address")
+        }
+        guard (1...65_535).contains(configuration.port) else {
+            throw bad("the port of the SMTP server is not between 1 and 65535")
+        }
+        if let name = configuration.name, !isName(name) { throw bad("the name for EHLO is not a host name") }
         if configuration.password != nil || configuration.user != nil {
             guard let user = configuration.user, let password = configuration.password else {
                 throw bad("a user needs a password, and a password a user")
@@ -25,7 +29,7 @@ struct MailPlan: Sendable {
             case .required, .implicit: break
             case .opportunistic, .none:
                 throw TransferError(
-                    .authentication, .unsent, "a password is only given over TLS: choose required or implicit")
+                    .authentication, .unsent, "a password is only sent over TLS: choose required or implicit")
             }
         }
         self.configuration = configuration

@@ -16,7 +16,7 @@ extension Command {
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
             .single("after", "SEQ", .integer(1...Int.max), environment: .none, help: "Only older ones than this."),
         ],
-        examples: [Example("millrace ai list --status failed", "what came to nothing, and why")]
+        examples: [Example("millrace ai list --status failed", "what failed, and why")]
     ) { invocation in
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
@@ -65,7 +65,7 @@ extension Command {
             .single("tenant", "TENANT", environment: .none, help: "For this tenant."),
             .single("person", "PERSON", environment: .none, help: "On behalf of this person."),
             .single("locale", "LOCALE", environment: .none, help: "The language of the answer, such as de."),
-            .toggle("fresh", environment: .none, help: "Ask although the answer may be in the store."),
+            .toggle("fresh", environment: .none, help: "Ask even if the answer is already stored."),
             .toggle("may-wait", environment: .none, help: "Ask in a batch, within a day and for half the price."),
         ],
         examples: [
@@ -75,7 +75,7 @@ extension Command {
         let parsed = invocation.parsed
         let input = parsed.string("input") ?? "{}"
         guard case .object? = try? JSONValue.read(input) else {
-            throw Failure(.misused, "the input is no JSON object", hint: "put JSON in single quotes")
+            throw Failure(.misused, "the input is not a JSON object", hint: "put JSON in single quotes")
         }
         var options: [JSONValue.Member] = []
         if let locale = parsed.string("locale") { options.append(.init(key: "locale", value: .string(locale))) }
@@ -94,7 +94,7 @@ extension Command {
     static let aiPurposes = Command(
         ["ai", "purposes"],
         summary: "List the purposes for which models are asked",
-        examples: [Example("millrace ai purposes", "their versions, models and bounds")]
+        examples: [Example("millrace ai purposes", "their versions, models and limits")]
     ) { invocation in
         let purposes = try await invocation.withSchema { try await AIAdmin.purposes(on: $0) }
         var table = Table([

@@ -4,10 +4,12 @@ import Postgres
 extension Command {
     static let aiPurposeShow = Command(
         ["ai", "purpose", "show"],
-        summary: "Show a purpose: its prompt, the schema of its answers, its bounds",
+        summary: "Show a purpose: its prompt, the schema of its answers, its limits",
         discussion: "What --json prints can be edited, and put again with ai purpose put --file.",
         arguments: [Argument("purpose", help: "its name; see millrace ai purposes")],
-        examples: [Example("millrace ai purpose show sentiment --json > sentiment.json", "as a start for your own")]
+        examples: [
+            Example("millrace ai purpose show sentiment --json > sentiment.json", "as a starting point for your own")
+        ]
     ) { invocation in
         let name = invocation.parsed.string("purpose") ?? ""
         guard let found = try await invocation.withSchema({ try await AIAdmin.purpose(name, on: $0) }) else {
@@ -21,10 +23,10 @@ extension Command {
 
     static let aiPurposePut = Command(
         ["ai", "purpose", "put"],
-        summary: "Put a purpose for which models are asked, or a new version of it",
+        summary: "Add a purpose for which models are asked, or a new version of one",
         discussion: """
-            The file is a JSON object with instructions, prompt, variables and schema, and if you like model, limits and \
-            note. Flags go before what stands in it. Without a file the purpose stays as it is, but for what the flags say. \
+            The file is a JSON object with instructions, prompt, variables and schema, and optionally model, limits and \
+            note. Flags take precedence over the file. Without a file the purpose stays as it is, except for what the flags change. \
             Running workers take its questions at once. Questions that were asked keep their version.
             """,
         arguments: [Argument("purpose", help: "its name, such as menu")],
@@ -38,10 +40,11 @@ extension Command {
             .single("schema", "JSON", environment: .none, help: "The schema of an answer; an object."),
             .single("model", "MODEL", environment: .none, help: "A model, or provider:model; \"\" for the usual one."),
             .single(
-                "max-tokens", "N", .integer(16...32_000), environment: .none, help: "The most tokens of an answer."),
+                "max-tokens", "N", .integer(16...32_000), environment: .none,
+                help: "The maximum number of tokens in an answer."),
             .single(
                 "client-tokens", "N", .integer(0...1_000_000_000), environment: .none,
-                help: "The most tokens a person may use for it in a day; 0: only back ends ask."),
+                help: "The maximum number of tokens a person may use for it in a day; 0: only back ends may ask."),
             .single(
                 "timeout", "DURATION", .duration(.seconds(1) ... .seconds(3600)), environment: .none,
                 help: "How long an answer may take."),
@@ -52,7 +55,7 @@ extension Command {
             Example("millrace ai purpose put menu --client-tokens 20000", "for each person in a day"),
             Example(
                 "millrace ai purpose put sentiment --model anthropic:claude-haiku-4-5",
-                "another model, all else as it was"),
+                "another model, everything else unchanged"),
         ]
     ) { invocation in
         let parsed = invocation.parsed

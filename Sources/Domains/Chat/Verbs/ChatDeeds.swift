@@ -4,14 +4,14 @@ import Postgres
 extension Command {
     private static let thread = Argument("thread", .one, .uuid, help: "the thread's id")
     private static let person = CommandFlag.single(
-        "as", "PERSON", environment: .none, help: "The person that reads or writes there.")
+        "as", "PERSON", environment: .none, help: "The person who reads or writes there.")
 
     static let chatBegin = Command(
         ["chat", "begin"],
         summary: "Begin a thread for a person",
         discussion: """
-            With --with between the person and these members of its family, or one accepted contact; without it for the \
-            whole family, also those who join later. Two contacts have one thread, which either of them begins. Prints the thread's id.
+            With --with the thread is between the person and these members of the family, or one accepted contact; without it, \
+            it is for the whole family, including those who join later. Two contacts have one thread, which either of them can begin. Prints the thread's id.
             """,
         flags: [
             person, .repeated("with", "PERSON", environment: .none, help: "Who else is in it."),
@@ -33,7 +33,7 @@ extension Command {
     static let chatSend = Command(
         ["chat", "send"],
         summary: "Send a message for a person",
-        discussion: "With an --id that is known and the same text nothing is sent again. Prints the message's id.",
+        discussion: "Repeating an --id with the same text sends nothing again. Prints the message's id.",
         arguments: [thread, Argument("text", help: "what is written")],
         flags: [person, .single("id", "UUID", .uuid, environment: .none, help: "The message's own id.")],
         examples: [
@@ -79,7 +79,7 @@ extension Command {
     static let chatDelete = Command(
         ["chat", "delete"],
         summary: "Delete a message of any sender",
-        discussion: "Its text and files go, and a row without them stays. That an operator did it is in the audit.",
+        discussion: "Its text and files go, and a row without them stays. The audit records that an operator did it.",
         arguments: [Argument("message", .one, .uuid, help: "the message's id")],
         examples: [Example("millrace chat delete 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "nobody reads it any more")]
     ) { invocation in
@@ -103,7 +103,7 @@ extension Command {
                 "moderate", "on|off", .choice(["on", "off"]), environment: .none,
                 help: "A language model judges each new message of families with AI switched on."),
         ],
-        examples: [Example("millrace chat rules --keep-days 365", "older messages go")]
+        examples: [Example("millrace chat rules --keep-days 365", "older messages are deleted")]
     ) { invocation in
         let parsed = invocation.parsed
         let rules = [
@@ -116,7 +116,7 @@ extension Command {
             try await ChatAdmin.setRules(Array(given.compact.utf8), on: connection)
         }
         invocation.console.show(["rules": given, "changed": .bool(changed)]) {
-            invocation.console.print(changed ? "it is set" : "it was so already")
+            invocation.console.print(changed ? "it is set" : "already set")
         }
         return .done
     }

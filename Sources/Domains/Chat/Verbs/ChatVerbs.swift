@@ -4,14 +4,14 @@ import Postgres
 extension Command {
     private static let thread = Argument("thread", .one, .uuid, help: "the thread's id")
     private static let person = CommandFlag.single(
-        "as", "PERSON", environment: .none, help: "The person that reads or writes there.")
+        "as", "PERSON", environment: .none, help: "The person who reads or writes there.")
     private static let limit = CommandFlag.single(
         "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many.")
 
     static let chatThreads = Command(
         ["chat", "threads"],
         summary: "List threads, the newest first",
-        discussion: "Who is in them and how far each has come; nothing of what is written.",
+        discussion: "Shows who is in them and how far each has read, but none of the text.",
         flags: [
             .single("person", "PERSON", environment: .none, help: "Only threads that this person is in."), limit,
             .single("after", "PLACE", environment: .none, help: "Only entries after this one."),
@@ -65,7 +65,7 @@ extension Command {
             [
                 .init("n", .trailing), .init("at"), .init("from", shrinks: true), .init("text", shrinks: true),
                 .init("files", .trailing), .init("status"), .init("id"),
-            ], whenEmpty: "nothing is written there")
+            ], whenEmpty: "there are no messages in it")
         for row in rows {
             table.add([
                 .init(row["n"]?.compact ?? ""), .init(row["at"]?.text ?? ""),
@@ -99,7 +99,7 @@ extension Command {
             [
                 .init("thread"), .init("n", .trailing), .init("from", shrinks: true), .init("found", shrinks: true),
                 .init("at"),
-            ], whenEmpty: "no message has it")
+            ], whenEmpty: "no message matches")
         for row in rows {
             table.add([
                 .init(row["thread"]?.text ?? ""), .init(row["n"]?.compact ?? ""), .init(row["name"]?.text ?? "-"),

@@ -23,8 +23,8 @@ struct AlarmPlace {
 
     func html(_ words: PageWords) -> String {
         let text = "\(latitude), \(longitude)" + (accuracy.map { " (± \($0) m)" } ?? "")
-        return "<h2>\(words.place)</h2><p><bdi dir=\"ltr\">\(text)</bdi><br>\(LinkPage.time(time))</p>"
-            + "<p><a href=\"\(LinkPage.escaped(address))\" rel=\"noreferrer noopener\">\(words.openMap)</a></p>"
+        return "<h2>\(words.place)</h2><p><bdi dir=\"ltr\">\(text)</bdi><br>\(LinkPage.time(time, words))</p>"
+            + "<p><a class=\"button\" href=\"\(LinkPage.escaped(address))\" rel=\"noreferrer noopener\">\(words.openMap)</a></p>"
     }
 
     /// The link tells the map where to look, and nothing of the alarm: no referrer goes with it.

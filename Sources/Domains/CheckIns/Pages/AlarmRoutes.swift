@@ -1,6 +1,6 @@
 import JSON
 package import Listeners
-import PageKit
+package import PageKit
 package import Postgres
 package import Signatures
 package import Telemetry
@@ -11,11 +11,14 @@ package struct AlarmRoutes: Sendable {
     package let pool: Pool
     package let log: Log
     package let links: Links
+    /// Who asks, as the pages say.
+    package let host: PageHost
 
-    package init(pool: Pool, log: Log, links: Links) {
+    package init(pool: Pool, log: Log, links: Links, host: PageHost = PageHost()) {
         self.pool = pool
         self.log = log
         self.links = links
+        self.host = host
     }
 
     package var all: [Route] {
@@ -37,27 +40,33 @@ package struct AlarmRoutes: Sendable {
         let answer = Self.answer(in: body)
         do {
             if let alarm = link.alarm {
-                guard let facts = try await facts(link), let contact = facts["contact"]?.text else {
+                guard let facts = try await facts(link, request), let contact = facts["contact"]?.text else {
                     return unknownLink(request)
                 }
-                if answer == AlarmPage.asksWhetherSafe { return AlarmPage.safetyQuestion(facts) }
+                if answer == AlarmPage.asksWhetherSafe {
+                    return AlarmPage.safetyQuestion(frame(facts, request), back: address(request))
+                }
                 guard let answer, AlarmPage.isAnswer(answer) else {
-                    return LinkPage.unknownAnswer(PageWords(facts))
+                    return LinkPage.unknownAnswer(frame(facts, request), back: address(request))
                 }
                 let state = try await pool.withConnection { connection throws(PostgresError) in
                     try await CheckInAdmin.respond(alarm, contact: contact, answer: answer, on: connection)
                 }
                 log.info("an alarm was answered by a link", [("alarm.id", alarm), ("alarm.state", state ?? "?")])
             } else {
-                guard answer == "yes" || answer == "no" || answer == "never" else {
-                    guard let facts = try await facts(link) else { return unknownLink(request) }
-                    return LinkPage.unknownAnswer(PageWords(facts))
+                guard ["yes", "no", "never", "again", AlarmPage.asksWhetherNever].contains(answer) else {
+                    guard let facts = try await facts(link, request) else { return unknownLink(request) }
+                    return LinkPage.unknownAnswer(frame(facts, request), back: address(request))
+                }
+                if answer == AlarmPage.asksWhetherNever {
+                    guard let facts = try await facts(link, request) else { return unknownLink(request) }
+                    return AlarmPage.neverQuestion(frame(facts, request), back: address(request))
                 }
                 try await pool.withConnection { connection throws(PostgresError) in
-                    if answer == "never" {
-                        try await CheckInAdmin.never(link.contact, on: connection)
-                    } else {
-                        try await CheckInAdmin.consent(link.contact, agrees: answer == "yes", on: connection)
+                    switch answer {
+                    case "never": try await CheckInAdmin.never(link.contact, on: connection)
+                    case "again": try await CheckInAdmin.mayAskAgain(link.contact, on: connection)
+                    default: try await CheckInAdmin.consent(link.contact, agrees: answer == "yes", on: connection)
                     }
                 }
             }
@@ -71,12 +80,32 @@ package struct AlarmRoutes: Sendable {
 
     /// Nobody's profile says which language this reader has.
     private func unknownLink(_ request: Listeners.Request) -> Listeners.Response {
-        LinkPage.unknownLink(PageWords(accepting: request.headers["Accept-Language"]))
+        LinkPage.unknownLink(PageFrame(PageWords(accepting: request.headers["Accept-Language"]), host: host))
     }
 
-    private func facts(_ link: (alarm: String?, contact: String)) async throws -> JSONValue? {
+    /// What surrounds a page: in the language that the reader has chosen there.
+    private func frame(_ facts: JSONValue, _ request: Listeners.Request) -> PageFrame {
+        let words = PageWords(
+            facts, chosen: request.query("language"), accepting: request.headers["Accept-Language"])
+        return PageFrame(words, host: host, path: request.path)
+    }
+
+    /// Of the page itself, in the language that was chosen.
+    private func address(_ request: Listeners.Request) -> String {
+        request.path + (chosen(request).map { "?language=\($0)" } ?? "")
+    }
+
+    private func chosen(_ request: Listeners.Request) -> String? {
+        request.query("language").flatMap { PageWords.languages.contains($0) ? $0 : nil }
+    }
+
+    private func facts(
+        _ link: (alarm: String?, contact: String), _ request: Listeners.Request
+    ) async throws -> JSONValue? {
+        let language = chosen(request)
         let bytes = try await pool.withConnection { connection throws(PostgresError) in
-            try await CheckInAdmin.page(alarm: link.alarm, contact: link.contact, on: connection)
+            try await CheckInAdmin.page(
+                alarm: link.alarm, contact: link.contact, language: language, on: connection)
         }
         return try bytes.map { try JSONValue.read($0) }
     }
@@ -84,8 +113,9 @@ package struct AlarmRoutes: Sendable {
     private func page(
         _ link: (alarm: String?, contact: String), _ request: Listeners.Request
     ) async throws -> Listeners.Response {
-        guard let facts = try await facts(link) else { return unknownLink(request) }
-        return link.alarm == nil ? AlarmPage.consent(facts) : AlarmPage.alarm(facts)
+        guard let facts = try await facts(link, request) else { return unknownLink(request) }
+        let around = frame(facts, request)
+        return link.alarm == nil ? AlarmPage.consent(facts, around) : AlarmPage.alarm(facts, around)
     }
 
     /// The answer in a form's body. Only our own names come back, so nothing needs decoding.

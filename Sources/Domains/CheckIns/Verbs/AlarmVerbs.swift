@@ -24,7 +24,7 @@ extension Command {
         flags: [
             .single(
                 "add", "CONTACT", environment: .none,
-                help: "Name a contact, or change it: its channels are those given."),
+                help: "Name a contact, or change one: the channels given replace its own."),
             .single(
                 "step", "N", .integer(1...20), environment: .none, fallback: "1",
                 help: "With --add: the step of the contact."),

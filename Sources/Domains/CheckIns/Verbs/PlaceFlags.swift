@@ -6,7 +6,7 @@ extension CommandFlag {
         environment: .none, help: "Where the person is, in degrees, as 48.137,11.575. Only the alarm's page shows it.")
     static let accuracy = CommandFlag.single(
         "accuracy", "METRES", .integer(0...20_000_000), environment: .none,
-        help: "With --place: how exact it is.")
+        help: "With --place: how accurate it is.")
 }
 
 /// Coordinates as text: `48.137,11.575`.

@@ -37,7 +37,7 @@ extension DocumentPrograms {
         _ file: Int32, _ inspection: Inspection, within bounds: PictureBounds?, as format: PictureFormat
     ) async throws(DocumentFailure) -> Worked<MadePicture> {
         guard inspection.kind.isImage, let page = inspection.pages.first else {
-            throw DocumentFailure(DocumentRefusal(.unsupported, "the file is no picture"))
+            throw DocumentFailure(DocumentRefusal(.unsupported, "the file is not a picture"))
         }
         if let refusal = page.refusal { throw DocumentFailure(refusal) }
         let raster = try await pixels(file, inspection.kind, page, within: bounds)

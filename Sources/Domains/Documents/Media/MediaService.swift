@@ -1,6 +1,6 @@
 package import Blobs
 import FoundationEssentials
-package import Jobs
+package import MillraceJobs
 package import Pages
 package import Postgres
 import Sandbox
@@ -61,7 +61,7 @@ package struct MediaService: Sendable {
             let probed = try await programs.probe(sheet.descriptor)
             cpu += probed.usage.cpu
             guard probed.value.kind.isImage else {
-                throw DocumentFailure(DocumentRefusal(.unsupported, "the file is no picture"))
+                throw DocumentFailure(DocumentRefusal(.unsupported, "the file is not a picture"))
             }
             type = probed.value.kind.mimeType
             var made: [File] = []
@@ -107,6 +107,42 @@ extension MediaService {
             File(kind: "pdf", blob: id.description, size: size, mimeType: "application/pdf"), made.usage.cpu
         )
     }
+
+    /// Pages from the small HTML. Its pictures are decoded and packed again by programs of their own, so what was in their files beside the pixels
+    /// is not in the PDF.
+    package func pdf(title: String, html: String, pictures: [String: String]) async throws -> (
+        file: File, cpu: Duration
+    ) {
+        var (design, bytes, cpu) = (PageDesign(title: title, html: html), [UInt8](), Duration.zero)
+        for (name, hash) in pictures.sorted(by: { $0.key < $1.key }) {
+            guard let id = BlobID(hash) else {
+                throw DocumentFailure(DocumentRefusal(.internal, "the picture \(name) has no hash"))
+            }
+            let sheet = try await files.sheet(id, from: blobs)
+            let probed = try await programs.probe(sheet.descriptor)
+            guard [.png, .jpeg].contains(probed.value.kind) else {
+                throw DocumentFailure(DocumentRefusal(.unsupported, "the picture \(name) is neither PNG nor JPEG"))
+            }
+            let isJPEG = probed.value.kind == .jpeg
+            let made = try await programs.picture(
+                sheet.descriptor, probed.value, within: Self.mostPicture, as: isJPEG ? .jpeg : .png)
+            cpu += probed.usage.cpu + made.usage.cpu
+            design.pictures.append(
+                PageDesign.Picture(
+                    name: name, isJPEG: isJPEG, width: made.value.width, height: made.value.height,
+                    count: made.value.bytes.count))
+            bytes += made.value.bytes
+        }
+        let output = try await files.blank()
+        let made = try await programs.pages(design, bytes, into: output.descriptor)
+        let (id, size) = try await blobs.put(files.pieces(of: output), limit: .max)
+        return (
+            File(kind: "pdf", blob: id.description, size: size, mimeType: "application/pdf"), cpu + made.usage.cpu
+        )
+    }
+
+    /// Finer than any page is printed.
+    private static let mostPicture = PictureBounds(width: 2400, height: 3400)
 
     /// Records the files, and ends the run with them and with what else its result says.
     package func record(

@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 
 /// A job of the document service: which document, and the context for its reports.
 struct DocumentJob: Sendable {

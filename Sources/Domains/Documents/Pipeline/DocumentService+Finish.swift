@@ -1,6 +1,6 @@
 import Blobs
 import FoundationEssentials
-import Jobs
+import MillraceJobs
 import Pages
 import Sandbox
 

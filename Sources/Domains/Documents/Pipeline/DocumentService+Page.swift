@@ -1,6 +1,6 @@
 import Encodings
 import FoundationEssentials
-import Jobs
+import MillraceJobs
 import Pages
 import Sandbox
 import Telemetry
@@ -66,6 +66,16 @@ extension DocumentService {
         var junk: TextPlausibility.Junk?
 
         var note: String? { junk.map { "its own text is not believed, so its picture was read: \($0.rawValue)" } }
+
+        /// The page's own text, which was not believed, where its picture says even less.
+        func better(
+            than read: PageText, _ page: Int, _ codes: [PageCode], _ picture: Raster, cpu: Duration
+        ) -> PageResult? {
+            guard let text, let junk, TextPlausibility.counts(junk, before: read) else { return nil }
+            return PageResult(
+                page, text.with(codes, drawn: picture),
+                note: "its own text seems wrong (\(junk.rawValue)), but of its picture even less can be read", cpu: cpu)
+        }
     }
 
     private nonisolated func ownPart(
@@ -129,6 +139,9 @@ extension DocumentService {
         if let known = try await table.cached(key, tenant: document.tenant) {
             await idleEngines.put(engine, label)
             var text = try JSONDecoder().decode(PageText.self, from: Data(known)).with(codes, drawn: picture)
+            if let better = said?.better(than: text, page, codes, picture, cpu: spent) {
+                return try await put(job, better, cpu: spent)
+            }
             text.dropped = said?.dropped
             let result = PageResult(
                 page, text, key: Hexadecimal.text(key), isCached: true, note: said?.note, cpu: spent)
@@ -146,6 +159,9 @@ extension DocumentService {
         }
         spent += await engine.pageCPU
         await idleEngines.put(engine, label)
+        if let better = said?.better(than: text, page, codes, picture, cpu: spent) {
+            return try await put(job, better, cpu: spent)
+        }
         text.dropped = said?.dropped
         let result = PageResult(
             page, text.with(codes, drawn: picture), key: Hexadecimal.text(key), note: said?.note, cpu: spent)

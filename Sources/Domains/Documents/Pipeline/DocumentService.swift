@@ -1,6 +1,6 @@
 package import Blobs
 import FoundationEssentials
-package import Jobs
+package import MillraceJobs
 import Pages
 package import Postgres
 import Sandbox

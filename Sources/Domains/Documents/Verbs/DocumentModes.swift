@@ -69,7 +69,7 @@ extension Command {
         ["documents", "defaults", "set"],
         summary: "Set how a tenant's documents are read that say nothing of their own",
         discussion: """
-            Replaces the tenant's defaults by the given options. What a document is submitted with counts more. \
+            Replaces the tenant's defaults by the given options. Options that a document is submitted with win over them. \
             Documents that are here already stay as they are.
             """,
         arguments: [Argument("tenant", .one, help: "the tenant")],

@@ -111,7 +111,9 @@ package struct MailDoctor: Sendable {
                     finding(.warning, "the SPF record of \(domain) ends undecided", "end it with ~all or -all"))
             case nil where !terms.contains(where: { $0.hasPrefix("redirect=") }):
                 findings.append(
-                    finding(.warning, "the SPF record of \(domain) does not say what of all others", "end it with ~all")
+                    finding(
+                        .warning, "the SPF record of \(domain) does not say what to do with all other senders",
+                        "end it with ~all")
                 )
             default: break
             }
@@ -159,7 +161,7 @@ package struct MailDoctor: Sendable {
                 problem = problem ?? wrong
             case "a", "mx", "ptr", "exists": sum += 1
             case "ip4", "ip6", "all", "exp": break
-            default: problem = problem ?? "the SPF record of \(domain) has a part that is none"
+            default: problem = problem ?? "the SPF record of \(domain) has an invalid part"
             }
             if sum > 40 { break }
         }
@@ -185,7 +187,7 @@ package struct MailDoctor: Sendable {
                     .critical, "the key at \(name) has been withdrawn", "put the provider's present key there")
             }
             if (record["t"] ?? "").split(separator: ":").contains("y") {
-                return finding(.warning, "the key at \(name) says that it is only being tried", "remove t=y")
+                return finding(.warning, "the key at \(name) is marked as only being tested", "remove t=y")
             }
             // A SubjectPublicKeyInfo of 1024 bits has 162 bytes.
             if record["k", default: "rsa"] == "rsa", key.utf8.count < 216 {
@@ -219,7 +221,7 @@ package struct MailDoctor: Sendable {
             guard let record = found.first else {
                 return [
                     finding(
-                        .critical, "\(domain) has no DMARC record; large providers refuse bulk mail without",
+                        .critical, "\(domain) has no DMARC record; large providers refuse bulk mail without one",
                         "add a TXT record at _dmarc.\(domain): \"v=DMARC1; p=none; rua=mailto:<an address of yours>\"")
                 ]
             }
@@ -227,7 +229,7 @@ package struct MailDoctor: Sendable {
                 return [
                     finding(
                         .critical, "_dmarc.\(name) has \(found.count) records, which counts as none",
-                        "leave one of them")
+                        "keep one of them")
                 ]
             }
             let tags = Self.tags(record)
@@ -239,10 +241,10 @@ package struct MailDoctor: Sendable {
                 findings.append(
                     finding(
                         .notice, "_dmarc.\(name) asks for nothing (p=none)",
-                        "once the reports show only mail of yours, say p=quarantine"))
+                        "once the reports show only your own mail, set p=quarantine"))
             default:
                 findings.append(
-                    finding(.critical, "_dmarc.\(name) has no valid policy", "say p=none, p=quarantine or p=reject"))
+                    finding(.critical, "_dmarc.\(name) has no valid policy", "set p=none, p=quarantine or p=reject"))
             }
             if tags["rua"] == nil {
                 findings.append(

@@ -5,7 +5,7 @@ extension Letter.Attachment {
         guard !filename.isEmpty, filename.utf8.count <= 255 else { throw Complaint(part, "must have 1 to 255 bytes") }
         for scalar in filename.unicodeScalars {
             guard scalar.properties.generalCategory != .control, !DisplayName.isInvisible(scalar) else {
-                throw Complaint(part, "holds a control character, or one that turns or hides text")
+                throw Complaint(part, "holds a control character, or one that reverses or hides text")
             }
         }
         guard !filename.contains(where: { "/\\:*?\"<>|".contains($0) }) else {
@@ -20,7 +20,7 @@ extension Letter.Attachment {
                 ending.filter { "a"..."z" ~= $0 || "0"..."9" ~= $0 || "-_".contains($0) })
         else {
             throw Complaint(
-                "the attachment", "is of a kind that runs when it is opened (.\(ending)): put it behind a link")
+                "the attachment", "is of a kind that runs when it is opened (.\(ending)): send a link to it instead")
         }
         try checkType(ending)
         if let contentID {
@@ -50,11 +50,11 @@ extension Letter.Attachment {
                 sides.allSatisfy({ side in
                     !side.isEmpty && side.utf8.allSatisfy { isLetterOrDigit($0) || "-_.".utf8.contains($0) }
                 }), !["name", "boundary"].contains(sides[0].lowercased())
-            else { throw Complaint(part, "has a parameter that may not be there") }
+            else { throw Complaint(part, "has a parameter that is not allowed") }
         }
         guard !AttachmentKind.dangerousTypes.contains(type) else {
             throw Complaint(
-                "the attachment", "is of a kind that runs when it is opened (\(type)): put it behind a link")
+                "the attachment", "is of a kind that runs when it is opened (\(type)): send a link to it instead")
         }
         guard !type.hasPrefix("multipart/"), !type.hasPrefix("message/") else {
             throw Complaint(part, "is that of a message or of a part of one")
@@ -64,8 +64,8 @@ extension Letter.Attachment {
         guard agrees else {
             throw Complaint(
                 part,
-                allowed.map { "does not go with .\(ending), which is \($0[0])" }
-                    ?? "does not go with the name's extension; messages like that are dropped without a word")
+                allowed.map { "does not match .\(ending), which is \($0[0])" }
+                    ?? "does not match the name's extension; mail servers silently drop such messages")
         }
     }
 }

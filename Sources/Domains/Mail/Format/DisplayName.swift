@@ -9,7 +9,7 @@ package enum DisplayName {
             if scalar.properties.generalCategory == .control {
                 throw bad("holds a line break, a NUL or another control character")
             }
-            if isInvisible(scalar) { throw bad("holds a character that turns or hides text") }
+            if isInvisible(scalar) { throw bad("holds a character that reverses or hides text") }
             if isAt(scalar) { throw bad("holds an @, and would pass for an address") }
         }
         guard !name.contains("<"), !name.contains(">") else { throw bad("holds an angle bracket") }

@@ -27,7 +27,7 @@ package enum HeaderRules {
                 throw Complaint(part, "holds a line break, a NUL or another control character")
             }
             if (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value) {
-                throw Complaint(part, "holds a character that turns text around")
+                throw Complaint(part, "holds a character that reverses text")
             }
         }
     }

@@ -6,13 +6,15 @@ package enum HostName {
     package static func ascii(_ text: some StringProtocol) throws(Complaint) -> String {
         let text = String(text)
         guard !text.isEmpty else { throw bad("is missing") }
-        guard text.utf8.count <= 1000, !text.utf8.contains(0) else { throw bad("is no domain") }
+        guard text.utf8.count <= 1000, !text.utf8.contains(0) else { throw bad("is not a domain") }
         guard !text.hasPrefix("[") else { throw bad("is an address literal; give a name") }
         // libidn2 drops characters that it does not accept: x_y would become xy, somebody else's domain.
         guard text.utf8.allSatisfy({ $0 >= 0x80 || isLetterOrDigit($0) || "-.".utf8.contains($0) }) else {
-            throw bad("holds what no domain holds")
+            throw bad("has characters that no domain has")
         }
-        guard let name = InternationalName.ascii(text) else { throw bad("is no domain that can be written in ASCII") }
+        guard let name = InternationalName.ascii(text) else {
+            throw bad("is not a domain that can be written in ASCII")
+        }
         return try checked(name.lowercased())
     }
 
@@ -22,7 +24,7 @@ package enum HostName {
         for label in labels {
             guard (1...63).contains(label.utf8.count) else { throw bad("has an empty or an overlong part") }
             guard label.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") }) else {
-                throw bad("holds what no domain holds")
+                throw bad("has characters that no domain has")
             }
             guard !label.hasPrefix("-"), !label.hasSuffix("-") else {
                 throw bad("has a part with a hyphen at its edge")

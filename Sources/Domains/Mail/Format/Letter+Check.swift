@@ -13,7 +13,7 @@ extension Letter {
         if let replyTo {
             do { try replyTo.check() } catch { throw error.about("the address for replies: \(error.part)") }
         }
-        guard !recipients.isEmpty else { throw Complaint("the recipients", "are missing: name one at least") }
+        guard !recipients.isEmpty else { throw Complaint("the recipients", "are missing: name at least one") }
         for (boxes, most, part) in [(to, 50, "recipient"), (cc, 50, "copy"), (bcc, 50, "blind copy")] {
             guard boxes.count <= most else {
                 throw Complaint("the list of each \(part)", "has more than \(most) addresses")
@@ -72,7 +72,7 @@ extension Letter {
             Message.wire(self).length <= Self.mostBytes
         else {
             throw Complaint(
-                "the message", "is larger than 40 MB once it is encoded; put large files behind a link", kind: .tooLarge
+                "the message", "is larger than 40 MB once it is encoded; send links to large files", kind: .tooLarge
             )
         }
     }

@@ -30,11 +30,11 @@ extension Mailbox {
             throw bad("has no name, or one longer than 64 bytes, before the @")
         }
         guard local.utf8.allSatisfy({ $0 < 0x80 }) else {
-            throw bad("has other letters than ASCII before the @, which not every server takes")
+            throw bad("has letters other than ASCII before the @, which not every server accepts")
         }
         let atoms = local.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard atoms.allSatisfy({ !$0.isEmpty && $0.allSatisfy(isAtomByte) }) else {
-            throw bad("has a character or a dot before the @ where none may stand")
+            throw bad("has a character or a dot before the @ where none is allowed")
         }
         let host: String
         do {

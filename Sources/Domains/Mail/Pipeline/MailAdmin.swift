@@ -103,6 +103,11 @@ package enum MailAdmin {
         try await connection.truth("select millrace.mail_unsubscribe($1)", [.bytea(hash)])
     }
 
+    /// Takes that back; an operator's decision and a bounce stay.
+    package static func subscribeAgain(_ hash: [UInt8], on connection: Connection) async throws(PostgresError) -> Bool {
+        try await connection.truth("select millrace.mail_subscribe_again($1)", [.bytea(hash)])
+    }
+
     package struct Suppression: Sendable {
         package var hash: String
         package var purpose: String

@@ -1,3 +1,5 @@
+package import Traces
+
 /// A mail job, as a worker passes it on.
 package struct MailJob: Sendable {
     package var job: Int64
@@ -7,8 +9,13 @@ package struct MailJob: Sendable {
     package var session: Int64
     /// If this run fails there is no further one.
     package var isLast: Bool
+    /// The run's place in its trace; nil: it has none.
+    package var trace: TraceContext?
 
-    package init(job: Int64, kind: String, args: [UInt8], session: Int64, isLast: Bool) {
+    package init(
+        job: Int64, kind: String, args: [UInt8], session: Int64, isLast: Bool, trace: TraceContext? = nil
+    ) {
+        self.trace = trace
         self.job = job
         self.kind = kind
         self.args = args

@@ -122,7 +122,7 @@ package actor MailService {
     func warnOfSpare(_ provider: String, _ objections: [String]) {
         warn(
             once: "spare",
-            "mail outside the roll-out goes by the chosen service, since no fallback can carry it",
+            "mail outside the roll-out goes through the chosen service, since no fallback can carry it",
             [("mail.provider", provider), ("reason", objections.joined(separator: "; "))])
     }
 
@@ -189,7 +189,7 @@ package actor MailService {
         do {
             if try await table.route(chosen: chosen, current: provider, reason: reason?.description) {
                 log.warning(
-                    "mail goes by another service now",
+                    "mail goes through another service now",
                     [("mail.provider", provider), ("reason", reason?.description ?? "it is back")])
             }
         } catch {

@@ -1,5 +1,7 @@
 import Faults
+import JSON
 package import Postgres
+import Traces
 
 /// The mail service's SQL: one method for each door.
 package struct MailStore: Sendable {
@@ -155,6 +157,8 @@ package struct MailStore: Sendable {
         var entries: [Entry]
         var took: Duration?
         var requestEnd: RequestEnd
+        /// The places in traces of the messages' runs: what is said of a message belongs there.
+        var traces: [String: TraceContext] = [:]
 
         func clashes(with other: Outcome) -> Bool {
             let ids = Set(entries.map(\.id))
@@ -164,8 +168,17 @@ package struct MailStore: Sendable {
 
     func record(_ outcomes: [Outcome]) async throws {
         let entries = outcomes.enumerated().flatMap { place, one in one.entries.map { (place: place + 1, entry: $0) } }
-        _ = try await run(
-            "select millrace.mail_batch_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        let traces = outcomes.reduce(into: [String: TraceContext]()) { $0.merge($1.traces) { first, _ in first } }
+        // The trigger that publishes what became of a message reads them: see mail_event_say.
+        let sql: SQL =
+            traces.isEmpty
+            ? "select millrace.mail_batch_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+            : """
+            with named as materialized (select set_config('millrace.mail_traces', $13, true) as said)
+            select millrace.mail_batch_record(case when named.said is not null then $1::bigint[] end, $2, $3, $4, $5, $6, $7,
+                $8, $9, $10, $11, $12) from named
+            """
+        var parameters: [Parameter] =
             [
                 .int8s(outcomes.map(\.batch)), .int4s(outcomes.map(\.attempt)),
                 .texts(outcomes.map(\.requestEnd.rawValue)),
@@ -174,7 +187,12 @@ package struct MailStore: Sendable {
                 .texts(entries.map(\.entry.answer.word)), .texts(entries.map(\.entry.answer.fault?.kind.rawValue)),
                 .texts(entries.map(\.entry.answer.fault?.code)), .texts(entries.map(\.entry.answer.fault?.what)),
                 .texts(entries.map(\.entry.answer.providerID)), .texts(entries.map(\.entry.status)),
-            ])
+            ]
+        if !traces.isEmpty {
+            parameters.append(
+                .text(JSONText.object(traces.map { ($0.key, JSONText.quoted($0.value.traceparent)) })))
+        }
+        _ = try await run(sql, parameters)
     }
 
     /// True for the one caller that noticed first that mail goes another way now.

@@ -8,7 +8,7 @@ package struct Routes: Sendable {
     package var fallbacks: [String]
     /// The chosen provider sends this share of the messages, and all messages to listed addresses; the fallbacks send the others.
     package var rollout = Flag(name: "mail.rollout", percent: 100)
-    /// The percentage that goes by the fallback although nothing is wrong, so that the fallback is known to work. Only between equals.
+    /// The percentage that goes through the fallback although nothing is wrong, so that the fallback is known to work. Only between equals.
     package var exercise = Flag(name: "mail.exercise", percent: 0)
 
     package static let equals: Set<String> = ["resend", "smtp"]

@@ -73,7 +73,7 @@ package struct SendMachine: Sendable {
         guard isDoubtful, !isHeld(age) else { return nil }
         if canAsk { return .ask }
         return .rest(
-            give(Fault(.unknown, "nobody knows whether the provider took it, and it would not know a repetition")))
+            give(Fault(.unknown, "nobody knows whether the provider took it, and it would not recognise a repetition")))
     }
 
     /// The provider has answered the status question: it knows the message, or does not.

@@ -18,7 +18,7 @@ extension SendRun {
         }
         while true {
             let asked = ContinuousClock.now
-            let outcome = await call(provider, messages.map(\.letter), request, isRetry: request.attempt > 1)
+            let outcome = await call(provider, messages, request, isRetry: request.attempt > 1)
             let took = ContinuousClock.now - asked
             let step: SendMachine.Step
             let answers: [SendOutcome]
@@ -161,7 +161,8 @@ extension SendRun {
         let entries = entries.isEmpty && machine.isDoubtful ? [] : entries
         try await service.recording(
             MailStore.Outcome(
-                batch: request.batch, attempt: request.attempt, entries: entries, took: took, requestEnd: requestEnd))
+                batch: request.batch, attempt: request.attempt, entries: entries, took: took, requestEnd: requestEnd,
+                traces: traces(of: entries.map(\.id))))
     }
 
     /// The answer that a resolution implies when it came from asking the provider for a status.
@@ -209,9 +210,12 @@ extension SendRun {
         case notCalled(CallRefusal)
     }
 
-    private func call(_ provider: any MailProvider, _ letters: [Letter], _ request: SendRequest, isRetry: Bool) async
-        -> Outcome
-    {
+    private func call(
+        _ provider: any MailProvider, _ messages: [RoutedLetter], _ request: SendRequest, isRetry: Bool
+    ) async -> Outcome {
+        let letters = messages.map(\.letter)
+        let known = traces(of: messages.map(\.id))
+        let places = messages.compactMap { known[$0.id] }
         if !request.isUrgent, let refusal = reserved(provider, count: letters.count) { return .notCalled(refusal) }
         let place = TurnPlace(request.isUrgent ? nil : service.turns[provider.name])
         if !request.isUrgent, let turn = service.turns[provider.name] {
@@ -226,7 +230,8 @@ extension SendRun {
         do {
             return .answered(
                 try await service.supervisor.call(
-                    provider.name, deadline: options.timeout, isRetry: isRetry, isVital: isVital(letters, by: provider)
+                    provider.name, deadline: options.timeout, isRetry: isRetry,
+                    isVital: isVital(letters, by: provider), places: places
                 ) { call in
                     place.leave()
                     let answers = await provider.send(letters, key: key, call: call)

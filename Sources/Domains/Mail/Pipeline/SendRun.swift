@@ -2,6 +2,7 @@ import Faults
 import Supervision
 import Synchronization
 import Telemetry
+import Traces
 
 /// One call by a worker: some messages on their way. A message's ending may be noted several times; the last one counts.
 final class SendRun: Sendable {
@@ -16,6 +17,7 @@ final class SendRun: Sendable {
         var indices: [String: [Int]] = [:]
         var endings: [Int: MailJobEnd] = [:]
         var last: Set<String> = []
+        var traces: [String: TraceContext] = [:]
     }
 
     init(service: MailService, session: Int64, began: ContinuousClock.Instant, routes: Routes) {
@@ -33,10 +35,16 @@ final class SendRun: Sendable {
         state.withLock { state in
             state.indices[id, default: []].append(index)
             if job.isLast { state.last.insert(id) }
+            if let trace = job.trace { state.traces[id] = trace }
         }
     }
 
     func isLast(_ id: String) -> Bool { state.withLock { $0.last.contains(id) } }
+
+    /// The places in traces of these messages' runs.
+    func traces(of ids: [String]) -> [String: TraceContext] {
+        state.withLock { state in state.traces.isEmpty ? [:] : state.traces.filter { ids.contains($0.key) } }
+    }
 
     func end(_ index: Int, _ ending: MailJobEnd) { state.withLock { $0.endings[index] = ending } }
 

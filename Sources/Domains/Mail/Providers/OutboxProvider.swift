@@ -87,7 +87,7 @@ private actor DraftFile {
     func open() throws(Fault) {
         makeDirectories()
         descriptor = Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640)
-        guard descriptor >= 0 else { throw failed("the outbox's directory can not be written to") }
+        guard descriptor >= 0 else { throw failed("the outbox's directory cannot be written to") }
     }
 
     func write(_ bytes: [UInt8]) throws(Fault) {
@@ -97,14 +97,14 @@ private actor DraftFile {
                 Glibc.write(descriptor, $0.baseAddress?.advanced(by: sent), bytes.count - sent)
             }
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw failed("a message can not be written to the outbox") }
+            guard count > 0 else { throw failed("a message cannot be written to the outbox") }
             sent += count
         }
     }
 
     func publish() throws(Fault) {
         guard fsync(descriptor) == 0, rename(draft, place) == 0 else {
-            throw failed("a message can not be put into the outbox")
+            throw failed("a message cannot be put into the outbox")
         }
         let folder = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folder >= 0 {

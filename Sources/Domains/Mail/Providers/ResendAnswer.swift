@@ -41,7 +41,8 @@ struct ResendAnswer {
         let fault = fault(now: now)
         switch status {
         case 200...299:
-            return .unknown(Fault(.unknown, code: code, "Resend said yes, and the rest of its answer can not be read"))
+            return .unknown(
+                Fault(.unknown, code: code, "Resend accepted it, but the rest of its answer cannot be read"))
         case 408, 500...599: return .unknown(fault)
         case 409 where name == "invalid_idempotent_request":
             return .unknown(fault)  // something was accepted under this key
@@ -54,12 +55,12 @@ struct ResendAnswer {
     func fault(now: Date) -> Fault {
         let wait = retryAfter.flatMap { Double($0) }.map { Duration.seconds(max(0, min($0, 86_400 * 31))) }
         switch (status, name) {
-        case (200...299, _): return Fault(.unknown, code: code, "Resend's answer can not be read")
+        case (200...299, _): return Fault(.unknown, code: code, "Resend's answer cannot be read")
         case (300...399, _):
             return Fault(.unavailable, code: code, "the address of Resend leads elsewhere: check RESEND_BASE_URL")
         case (401, _):
             return Fault(
-                .authentication, code: code, "Resend does not take the key, or not for sending: check RESEND_API_KEY")
+                .authentication, code: code, "Resend does not accept the key, or not for sending: check RESEND_API_KEY")
         case (403, _):
             return Fault(
                 .authentication, code: code,
@@ -68,22 +69,22 @@ struct ResendAnswer {
         case (408, _), (500...599, _):
             return Fault(
                 status == 408 || status == 504 ? .timeout : .unknown, code: code,
-                "Resend failed while it worked on this", wait: wait)
+                "Resend failed while processing this", wait: wait)
         case (409, "invalid_idempotent_request"):
             return Fault(.conflict, code: code, "something else was sent under this key")
         case (409, "concurrent_idempotent_requests"):
             return Fault(.unknown, code: code, "the first request under this key has not ended", wait: wait)
         case (409, _): return Fault(.conflict, code: code, "Resend sees a conflict")
-        case (413, _): return Fault(.tooLarge, code: code, "the message is larger than Resend takes")
+        case (413, _): return Fault(.tooLarge, code: code, "the message is larger than Resend accepts")
         case (429, "daily_quota_exceeded"):
             return Fault(.quota, code: code, "the day's quota is used up", wait: wait ?? Self.untilMidnight(now))
         case (429, "monthly_quota_exceeded"):
             return Fault(.quota, code: code, "the month's quota is used up", wait: wait ?? Self.untilNextMonth(now))
         case (429, _): return Fault(.throttled, code: code, "faster than Resend allows", wait: wait ?? .seconds(1))
-        case (451, _): return Fault(.permission, code: code, "Resend finds a danger in this message")
+        case (451, _): return Fault(.permission, code: code, "Resend considers this message dangerous")
         case (404, _), (405, _):
             return Fault(.unsupported, code: code, "Resend does not know this call: check RESEND_BASE_URL")
-        default: return Fault(.invalid, code: code, "Resend does not take this message")
+        default: return Fault(.invalid, code: code, "Resend does not accept this message")
         }
     }
 

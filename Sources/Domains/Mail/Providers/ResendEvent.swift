@@ -35,7 +35,7 @@ package struct ResendEvent: Sendable, Equatable {
         guard type.hasPrefix("email."), let kind = Kind(rawValue: String(type.dropFirst(6))) else { return nil }
         let told = try JSONDecoder().decode(Told.self, from: data)
         guard let at = time(told.created_at) else {
-            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "created_at is no time"))
+            throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "created_at is not a time"))
         }
         var event = ResendEvent(kind: kind, at: at, id: told.data.email_id, recipients: told.data.to ?? [])
         event.message = told.data.tags?.value(ResendProvider.tag).flatMap { UUID(uuidString: $0) }

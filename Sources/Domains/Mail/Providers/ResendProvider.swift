@@ -41,7 +41,7 @@ package struct ResendProvider: MailProvider {
     package func objection(to letter: Letter) -> String? {
         // A batch is all or nothing: one letter's mistake must be found here, before it costs the other ninety-nine.
         do { try letter.check() } catch { return error.description }
-        if letter.to.isEmpty { return "Resend wants at least one recipient that is no copy" }
+        if letter.to.isEmpty { return "Resend requires at least one recipient in To, besides copies" }
         return nil
     }
 
@@ -84,7 +84,7 @@ package struct ResendProvider: MailProvider {
 
     package func status(of id: String, call: Call) async throws(Fault) -> String? {
         guard (1...64).contains(id.utf8.count), id.utf8.allSatisfy({ isLetterOrDigit($0) || $0 == UInt8(ascii: "-") })
-        else { throw Fault(.invalid, "this is not an id of Resend's") }
+        else { throw Fault(.invalid, "this is not one of Resend's ids") }
         let response: HTTPResponse
         do throws(TransferError) {
             response = try await client.send(request("GET", "/emails/\(id)"))
@@ -96,7 +96,7 @@ package struct ResendProvider: MailProvider {
         switch response.status {
         case 200:
             guard let email = try? JSONDecoder().decode(Email.self, from: Data(response.body)) else {
-                throw Fault(.transient, code: "200", "Resend's answer can not be read")
+                throw Fault(.transient, code: "200", "Resend's answer cannot be read")
             }
             return email.last_event
         case 404: return nil

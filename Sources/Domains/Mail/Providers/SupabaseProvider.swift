@@ -48,7 +48,7 @@ package struct SupabaseProvider: MailProvider {
 
     package func send(_ letters: [Letter], key: String, call: Call) async -> [SendOutcome] {
         guard letters.count == 1, let purpose = letters[0].purpose, let to = letters[0].to.first else {
-            return letters.map { _ in .refused(Fault(.unsupported, "Supabase can not send this")) }
+            return letters.map { _ in .refused(Fault(.unsupported, "Supabase cannot send this")) }
         }
         var json = OrderedJSONWriter()
         let path: String
@@ -123,16 +123,16 @@ package struct SupabaseProvider: MailProvider {
         case (_, "captcha_failed"), (_, "email_provider_disabled"), (_, "otp_disabled"), (_, "signup_disabled"):
             return .refused(Fault(.authentication, code: code, "this project does not send mails on request"))
         case (_, "email_address_invalid"), (_, "validation_failed"):
-            return .refused(Fault(.invalid, code: code, "Supabase does not take this address"))
+            return .refused(Fault(.invalid, code: code, "Supabase does not accept this address"))
         case (_, "user_not_found"): return .refused(Fault(.notFound, code: code, "Supabase has no such user"))
         case (401, _), (403, _):
             return .refused(
-                Fault(.authentication, code: code, "Supabase does not take the key: check SUPABASE_URL and its keys"))
+                Fault(.authentication, code: code, "Supabase does not accept the key: check SUPABASE_URL and its keys"))
         case (404, _), (405, _), (300...399, _):
             return .refused(Fault(.unavailable, code: code, "there is no Supabase at this address: check SUPABASE_URL"))
         case (408, _), (500...599, _):
-            return .unknown(Fault(.unknown, code: code, "Supabase failed while it worked on this"))
-        default: return .refused(Fault(.invalid, code: code, "Supabase does not take this request"))
+            return .unknown(Fault(.unknown, code: code, "Supabase failed while processing this"))
+        default: return .refused(Fault(.invalid, code: code, "Supabase does not accept this request"))
         }
     }
 }

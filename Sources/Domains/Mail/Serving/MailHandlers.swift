@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 package import Workers
 
 /// The mail room's jobs, as a worker runs them.
@@ -12,7 +12,7 @@ package enum MailHandlers {
                 let jobs = items.map { args, context in
                     MailJob(
                         job: context.id, kind: kind, args: args, session: context.session,
-                        isLast: context.attempt >= context.maxAttempts)
+                        isLast: context.attempt >= context.maxAttempts, trace: context.trace)
                 }
                 return try await service.run(jobs).map { ending in
                     switch ending {

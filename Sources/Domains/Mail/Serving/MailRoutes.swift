@@ -2,6 +2,7 @@ import Encodings
 import FoundationEssentials
 import JSON
 package import Listeners
+package import PageKit
 package import Postgres
 import SettingsKit
 package import Signatures
@@ -15,6 +16,8 @@ package struct MailRoutes: Sendable {
     package let pool: Pool
     package let log: Log
     package var links: Links?
+    /// Whose messages they are, as the page says.
+    package var host = PageHost()
     /// nil: its secret is not configured, and there is no such route.
     package var resend: Check?
     package var supabase: Check?
@@ -54,32 +57,33 @@ package struct MailRoutes: Sendable {
 
     /// Looking changes nothing: programs that fetch links on the way to a mailbox must not unsubscribe anybody.
     private func page(_ request: Listeners.Request, _ links: Links) -> Listeners.Response {
-        guard links.opened(request.parameter("token")) != nil else { return Self.unknownLink }
-        return Self.html(
-            "<form method=\"post\"><p>Do you want no more of these messages?</p><button>Unsubscribe</button></form>")
+        if request.parameter("token") == LinkPage.stylesheet.name { return LinkPage.stylesheet.response }
+        guard links.opened(request.parameter("token")) != nil else { return LinkPage.unknownLink(frame(request)) }
+        return UnsubscribePage.question(frame(request))
     }
 
+    /// Mail programs post it by themselves, with a body of their own, when their reader asks them to.
     private func unsubscribe(_ request: Listeners.Request, _ links: Links) async throws -> Listeners.Response {
-        _ = try await request.body.collect()
-        guard let hash = links.opened(request.parameter("token")) else { return Self.unknownLink }
+        let body = try await request.body.collect()
+        guard let hash = links.opened(request.parameter("token")) else { return LinkPage.unknownLink(frame(request)) }
+        if body.elementsEqual("answer=again".utf8) {
+            let isNew = try await pool.withConnection { connection throws(PostgresError) in
+                try await MailAdmin.subscribeAgain(hash, on: connection)
+            }
+            log.debug("subscribed again by a link", [("new", "\(isNew)")])
+            return UnsubscribePage.subscribed(frame(request))
+        }
         let isNew = try await pool.withConnection { connection throws(PostgresError) in
             try await MailAdmin.unsubscribe(hash, on: connection)
         }
         log.debug("unsubscribed by a link", [("new", "\(isNew)")])
-        return Self.html("<p>You will get no more of these messages.</p>")
+        return UnsubscribePage.unsubscribed(frame(request))
     }
 
-    private static let unknownLink: Listeners.Response = html(
-        "<p>This link is not one of ours, or not any more.</p>", status: 404)
-
-    private static func html(_ body: String, status: Int = 200) -> Listeners.Response {
-        var response = Response.text(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
-                + "<title>Unsubscribe</title><body>\(body)</body></html>",
-            status: status, type: "text/html; charset=utf-8")
-        response.headers.append(
-            Header("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'"))
-        return response
+    private func frame(_ request: Listeners.Request) -> PageFrame {
+        let words = PageWords(
+            .null, chosen: request.query("language"), accepting: request.headers["Accept-Language"])
+        return PageFrame(words, host: host, path: request.path)
     }
 
     private struct Told: Decodable {
@@ -92,7 +96,7 @@ package struct MailRoutes: Sendable {
         guard let id = check(body, request.headers) else { return .text("the signature is wrong\n", status: 401) }
         guard let told = try? JSONDecoder().decode(Told.self, from: Data(body)),
             case .object? = (try? JSONValue.read(body))?["data"], let data = try JSONValue.read(body)["data"]
-        else { return .text("this is no event\n", status: 400) }
+        else { return .text("this is not an event\n", status: 400) }
         guard told.type.hasPrefix("email.") else { return Response(status: 204) }
         let at = told.created_at.flatMap { try? InstantText.read($0) }
         let isNew = try await pool.withConnection { connection throws(PostgresError) in
@@ -107,7 +111,7 @@ package struct MailRoutes: Sendable {
     private func send(_ request: Listeners.Request, _ check: Check) async throws -> Listeners.Response {
         let body = try await request.body.collect()
         guard let id = check(body, request.headers) else { return .text("the signature is wrong\n", status: 401) }
-        guard let hook = SupabaseHook(body) else { return Self.hookError(400, "this is no request to send mail") }
+        guard let hook = SupabaseHook(body) else { return Self.hookError(400, "this is not a request to send mail") }
         guard let messages = hook.messages else { return Self.hookError(400, "this kind of mail is not known here") }
         do {
             try await hand(in: messages, id: id, user: hook.user.id)

@@ -79,5 +79,6 @@ extension MailRoutes {
         self.init(
             pool: pool, log: log, links: settings.mailOptions.links, resend: try check(.resendWebhookSecret),
             supabase: try check(.supabaseHookSecret))
+        host = settings.pageHost
     }
 }

@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 package import Templates
 package import Workers
 
@@ -51,7 +51,7 @@ struct TemplateOrder {
         try self.init(members)
     }
 
-    private init(_ members: [String: TemplateValue]) throws(TemplateError) {
+    init(_ members: [String: TemplateValue]) throws(TemplateError) {
         func problem(_ complaint: String) -> TemplateError { TemplateError(.data, complaint, hint: Self.example) }
         guard case .string(let template)? = members["template"] else {
             throw problem("the arguments name no template")
@@ -66,15 +66,6 @@ struct TemplateOrder {
         guard Set(members.keys).isSubset(of: ["template", "locale", "data"]) else {
             throw problem("the arguments have more than template, locale and data")
         }
-    }
-
-    /// As the database keeps it, with where the parts go.
-    init(wish: [UInt8], isPDF: inout Bool) throws(TemplateError) {
-        guard case .object(var members) = try TemplateValue(json: wish) else {
-            throw TemplateError(.data, "the order is not an object", hint: Self.example)
-        }
-        if case .string("pdf")? = members.removeValue(forKey: "to") { isPDF = true }
-        try self.init(members)
     }
 }
 

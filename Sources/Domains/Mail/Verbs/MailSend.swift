@@ -7,9 +7,9 @@ extension Command {
         ["mail", "send"],
         summary: "Send a message",
         discussion: """
-            Takes the words of the message (--subject, and --text, --html or both as files; - is standard input), or a \
-            template and its data. Prints the message's id. With --wait it ends when a provider has taken the message, \
-            or when it was delivered, and tells the status on standard error: exit 0, 8 when it failed, 4 when the \
+            Takes the message itself (--subject, and --text, --html or both as files; - is standard input), or a template \
+            and its data. Prints the message's id. With --wait it ends when a provider has taken the message, \
+            or when it was delivered, and prints the status to standard error: exit 0, 8 when it failed, 4 when the \
             address is suppressed, 7 when --timeout is over.
             """,
         arguments: [Argument("to", .many, help: "the recipients, as local@host or 'Name <local@host>'")],
@@ -35,7 +35,7 @@ extension Command {
                 fallback: "normal", help: "How urgent it is."),
             .single(
                 "purpose", "PURPOSE", .choice(["transactional", "security", "alarm", "marketing"]), environment: .none,
-                fallback: "transactional", help: "What it is for: who is suppressed is so by purpose."),
+                fallback: "transactional", help: "What it is for; addresses are suppressed by purpose."),
             .single(
                 "on-unknown", "WHAT", .choice(["park", "again"]), environment: .none, fallback: "park",
                 help: "When it is unknown whether it was sent: wait for a human, or send it again."),

@@ -52,7 +52,7 @@ extension Command {
     static let mailShow = Command(
         ["mail", "show"],
         summary: "Show a message with all its attempts and events",
-        discussion: "With --raw also addresses and words. template_version is the version of its template.",
+        discussion: "With --raw also addresses and text. template_version is the version of its template.",
         arguments: [Argument("id", .one, .uuid, help: "the message's id")],
         flags: [.toggle("raw", environment: .none, help: "With addresses and content.")],
         examples: [Example("millrace mail show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "what became of it")]
@@ -68,7 +68,7 @@ extension Command {
         ["mail", "preview"],
         summary: "Print a message as it is sent",
         discussion:
-            "A message whose template has not been rendered yet has no words: then its template's data are printed.",
+            "A message whose template has not been rendered has no text yet: then its template's data are printed.",
         arguments: [Argument("id", .one, .uuid, help: "the message's id")],
         flags: [.toggle("html", environment: .none, help: "Print the HTML part, not the text.")],
         examples: [
@@ -135,7 +135,7 @@ extension Command {
         ["mail", "suppress"],
         summary: "Suppress an address, lift a suppression, or list the suppressed",
         discussion:
-            "A bounce that lasts suppresses an address for everything, a complaint for marketing and ordinary mail, a click on unsubscribe for marketing.",
+            "A permanent bounce suppresses an address for everything, a complaint for marketing and ordinary mail, a click on unsubscribe for marketing.",
         arguments: [Argument("address", .optional, help: "the address; left out with --list")],
         flags: [
             .single(
@@ -175,7 +175,7 @@ extension Command {
 
     static let mailReconcile = Command(
         ["mail", "reconcile"],
-        summary: "Ask the providers about messages that they took and that have been silent since",
+        summary: "Ask the providers about messages that they took and have said nothing about since",
         discussion:
             "Workers do this by themselves: every five minutes, for messages that have been silent for an hour.",
         flags: [
@@ -222,7 +222,7 @@ extension Command {
         let parsed = invocation.parsed
         let isDry = parsed.isOn("dry-run")
         guard isDry || parsed.isOn("yes") else {
-            throw Failure(.misused, "this cannot be taken back", hint: "look with --dry-run, then say --yes")
+            throw Failure(.misused, "this cannot be undone", hint: "look with --dry-run, then say --yes")
         }
         let address = parsed.string("address") ?? ""
         let gone = try await invocation.withSchema { connection -> [UInt8] in

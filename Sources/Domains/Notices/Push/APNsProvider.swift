@@ -111,7 +111,7 @@ package struct APNsProvider: NoticeProvider {
         switch (response.status, reason) {
         case (410, _), (404, _):
             return .gone(
-                Fault(.notFound, code: code, "the device has gone, or the app was taken off it"),
+                Fault(.notFound, code: code, "the device is gone, or the app was removed from it"),
                 since: problem?.timestamp.map { Date(timeIntervalSince1970: $0 / 1000) })
         case (400, "BadDeviceToken"?), (400, "DeviceTokenNotForTopic"?):
             return .refused(
@@ -122,7 +122,7 @@ package struct APNsProvider: NoticeProvider {
             return .failed(Fault(.transient, code: code, "the token has expired; the next try has a new one"))
         case (403, _):
             return .failed(
-                Fault(.authentication, code: code, "APNs does not take the key: check its file, its id and the team"))
+                Fault(.authentication, code: code, "APNs does not accept the key: check its file, its id and the team"))
         case (429, "TooManyProviderTokenUpdates"?):
             return .failed(
                 Fault(.throttled, code: code, "the token was renewed too often", wait: notes.retryAfter ?? .seconds(30))
@@ -138,7 +138,7 @@ package struct APNsProvider: NoticeProvider {
             return .failed(Fault(kind, code: code, "APNs failed for now", wait: notes.retryAfter))
         default:
             let kind = ErrorClass(http: response.status, name: reason) ?? .invalid
-            return .said(Fault(kind, code: code, "APNs does not take this"), isAlarm: isAlarm)
+            return .said(Fault(kind, code: code, "APNs does not accept this"), isAlarm: isAlarm)
         }
     }
 

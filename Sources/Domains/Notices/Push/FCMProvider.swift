@@ -124,9 +124,9 @@ package struct FCMProvider: NoticeProvider {
         let wait = RateNotes(headers: response.headers.pairs, now: Date().timeIntervalSince1970).retryAfter
         switch (response.status, reason) {
         case (_, "UNREGISTERED"?), (404, _):
-            return .gone(Fault(.notFound, code: code, "the device has gone, or the app was taken off it"))
+            return .gone(Fault(.notFound, code: code, "the device is gone, or the app was removed from it"))
         case (401, _), (_, "THIRD_PARTY_AUTH_ERROR"?):
-            return .failed(Fault(.authentication, code: code, "FCM does not take the credentials: check their file"))
+            return .failed(Fault(.authentication, code: code, "FCM does not accept the credentials: check their file"))
         case (429, _):
             return .failed(Fault(.throttled, code: code, "faster than FCM allows", wait: wait ?? .seconds(60)))
         case (500..., _):
@@ -134,7 +134,7 @@ package struct FCMProvider: NoticeProvider {
             return .failed(Fault(kind, code: code, "FCM failed for now", wait: wait))
         default:
             let kind = ErrorClass(http: response.status, name: reason) ?? .invalid
-            return .said(Fault(kind, code: code, "FCM does not take this"), isAlarm: isAlarm)
+            return .said(Fault(kind, code: code, "FCM does not accept this"), isAlarm: isAlarm)
         }
     }
 }

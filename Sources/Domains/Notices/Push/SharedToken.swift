@@ -108,7 +108,7 @@ package final class SharedToken: TokenSource {
             }
             try await Task.sleep(for: .milliseconds(50))
         }
-        throw Fault(.unavailable, "another worker makes the token, and does not come back with it")
+        throw Fault(.unavailable, "another worker is making the token and has not returned it")
     }
 
     private func take(_ fresh: Duration) async throws -> Row {

@@ -90,14 +90,14 @@ package struct TextProvider: NoticeProvider {
             let answer = try? JSONDecoder().decode(Answer.self, from: Data(response.body))
             return .accepted(id: answer?.sid ?? answer?.message_id ?? answer?.id)
         case 500, 502, 504:
-            return .unknown(Fault(.unknown, code: code, "the service failed while it worked on this", wait: wait))
+            return .unknown(Fault(.unknown, code: code, "the service failed while processing this", wait: wait))
         case 429: return .failed(Fault(.throttled, code: code, "faster than the service allows", wait: wait))
         case 401, 403:
-            return .failed(Fault(.authentication, code: code, "the service does not take our headers"))
+            return .failed(Fault(.authentication, code: code, "the service does not accept our headers"))
         default:
             return .said(
                 Fault(
-                    ErrorClass(http: response.status) ?? .invalid, code: code, "the service does not take this",
+                    ErrorClass(http: response.status) ?? .invalid, code: code, "the service does not accept this",
                     wait: wait),
                 isAlarm: isAlarm)
         }

@@ -113,7 +113,7 @@ extension Command {
             try await NoticeAdmin.cancel(person: person, key: key, on: $0)
         }
         invocation.console.show(["person": .string(person), "key": .string(key), "cancelled": .bool(cancelled)]) {
-            invocation.console.print(cancelled ? "it is called off" : "nothing of it waits any more")
+            invocation.console.print(cancelled ? "it is cancelled" : "nothing of it was still waiting")
         }
         return cancelled ? .done : .conflict
     }

@@ -17,21 +17,33 @@ struct Segment {
         var segments: [Segment] = []
         var order = 0
         for (index, line) in lines.enumerated() {
-            var isNew = true
-            for word in line.words {
-                if !isNew, let last = segments.last {
-                    let space = word.box.left - last.box.right
-                    isNew = space > gap * line.size || space < -3 * line.size
-                }
-                if isNew {
-                    segments.append(Segment(words: [word], box: word.box, line: index, order: order, size: line.size))
-                    isNew = false
+            // The words of a line that runs to the left are joined as they stand, and are read in their order.
+            let runsLeft = TextDirections.runLeft(line.words)
+            let places =
+                runsLeft
+                ? line.words.indices.sorted { line.words[$0].box.left < line.words[$1].box.left }
+                : Array(line.words.indices)
+            var groups: [[Int]] = []
+            var box = Box(0, 0, 0, 0)
+            for place in places {
+                let next = line.words[place].box
+                let space = next.left - box.right
+                if groups.isEmpty || space > gap * line.size || space < -3 * line.size {
+                    groups.append([place])
+                    box = next
                 } else {
-                    segments[segments.count - 1].words.append(word)
-                    segments[segments.count - 1].box = segments[segments.count - 1].box.union(word.box)
+                    groups[groups.count - 1].append(place)
+                    box = box.union(next)
                 }
-                order += 1
             }
+            if runsLeft { groups = groups.map { $0.sorted() }.sorted { $0[0] < $1[0] } }
+            for group in groups {
+                let words = group.map { line.words[$0] }
+                let whole = words.dropFirst().reduce(words[0].box) { $0.union($1.box) }
+                segments.append(
+                    Segment(words: words, box: whole, line: index, order: order + group[0], size: line.size))
+            }
+            order += line.words.count
         }
         return segments
     }

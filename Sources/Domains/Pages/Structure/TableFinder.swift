@@ -82,15 +82,18 @@ package enum TableFinder {
 
     /// The words of a cell, line by line.
     private static func stacked(_ words: [Segment]) -> [[Word]] {
-        var lines: [(middle: Double, words: [Word])] = []
+        var lines: [(middle: Double, words: [Segment])] = []
         for word in words.sorted(by: { $0.middle < $1.middle }) {
             if let line = lines.last, word.middle - line.middle < 0.5 * word.size {
-                lines[lines.count - 1].words += word.words
+                lines[lines.count - 1].words.append(word)
             } else {
-                lines.append((word.middle, word.words))
+                lines.append((word.middle, [word]))
             }
         }
-        return lines.map { $0.words.sorted { $0.box.left < $1.box.left } }
+        return lines.map { line in
+            let inOrder = line.words.sorted { $0.order < $1.order }.flatMap(\.words)
+            return TextDirections.runLeft(inOrder) ? inOrder : inOrder.sorted { $0.box.left < $1.box.left }
+        }
     }
 
     static func cell(

@@ -14,7 +14,7 @@ extension Command {
             """,
         arguments: [
             family, Argument("person", help: "who is invited"),
-            Argument("role", .optional, .choice(["teen", "parent"]), help: "as what; not with --withdraw"),
+            Argument("role", .optional, .choice(["teen", "parent"]), help: "the role; not with --withdraw"),
         ],
         flags: [.toggle("withdraw", environment: .none, help: "Withdraw the invitation.")],
         examples: [Example("millrace families invite smith ben teen", "open for 14 days")]
@@ -26,11 +26,11 @@ extension Command {
                 try await QuestAdmin.uninvite(name, person: person, on: connection)
             }
             invocation.console.show(["family": .string(name), "person": .string(person), "withdrawn": .bool(gone)]) {
-                invocation.console.print(gone ? "\(person) is invited no more" : "\(person) was not invited")
+                invocation.console.print(gone ? "\(person) is no longer invited" : "\(person) was not invited")
             }
             return .done
         }
-        guard let role = parsed.string("role") else { throw Failure(.misused, "say as what: teen or parent") }
+        guard let role = parsed.string("role") else { throw Failure(.misused, "say in which role: teen or parent") }
         let until = try await invocation.withSchema { connection in
             try await QuestAdmin.invite(name, person: person, role: role, on: connection)
         }

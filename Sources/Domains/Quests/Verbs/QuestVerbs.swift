@@ -90,7 +90,7 @@ extension Command {
         discussion: """
             Computes days, streaks and the ledger of points again from the events, with other code than the first \
             time. Exit 1 with the differences. Weekly stats are counted from the events at each request, so they \
-            cannot differ. --repair stores what the events say; an award too many is cancelled by a row of its own.
+            cannot differ. --repair stores what the events say; a surplus award is cancelled by a row of its own.
             """,
         flags: [
             .single("family", "FAMILY", environment: .none, help: "Only this family."),
@@ -98,7 +98,7 @@ extension Command {
         ],
         examples: [
             Example("millrace quests verify", "all families"),
-            Example("millrace quests verify --family smith --repair", "one, and put it right"),
+            Example("millrace quests verify --family smith --repair", "one, and repair it"),
         ]
     ) { invocation in
         let console = invocation.console
@@ -128,7 +128,7 @@ extension Command {
             }
             console.print(
                 "\(Humane.count(sum.families)) families, \(Humane.count(sum.findings)) findings"
-                    + (repairs ? ", \(Humane.count(sum.repaired)) families put right" : ""))
+                    + (repairs ? ", \(Humane.count(sum.repaired)) families repaired" : ""))
         }
         return sum.findings == 0 ? .done : .failed
     }

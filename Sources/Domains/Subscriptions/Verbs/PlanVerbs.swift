@@ -44,13 +44,13 @@ extension Command {
                 help: "Of an account's plans the one with the highest rank counts."),
             .single(
                 "period", "PERIOD", .choice(["day", "week", "month", "year"]), environment: .none,
-                help: "What the quotas are for; a month until it is set."),
+                help: "What the quotas are for; a month by default."),
             .single(
                 "grace", "DURATION", .duration(.zero ... .seconds(7_776_000)), environment: .none,
-                help: "How long it lasts without payment, if the store says nothing; 3d until it is set."),
+                help: "How long it lasts without payment, if the store says nothing; 3d by default."),
             .single(
                 "notice", "DURATION", .duration(.zero ... .seconds(7_776_000)), environment: .none,
-                help: "How long before its end the person is told; 3d until it is set."),
+                help: "How long before its end the person is told; 3d by default."),
             .single("title", "TEXT", environment: .none, help: "What people read in notices."),
             .toggle("default", environment: .none, help: "Accounts without a subscription have it."),
         ],

@@ -13,7 +13,7 @@ extension Command {
                 environment: .none, help: "Only those in this state."),
             .single("plan", "PLAN", environment: .none, help: "Only those of this plan."),
             .single("account", "NAME", environment: .none, help: "Only those of this person or tenant."),
-            .single("after", "ID", .uuid, environment: .none, help: "Only those behind this one."),
+            .single("after", "ID", .uuid, environment: .none, help: "Only those after this one."),
             .single(
                 "limit", "N", .integer(1...500), environment: .none, fallback: "50", help: "Show at most this many."),
         ],
@@ -82,8 +82,7 @@ extension Command {
         ["subscriptions", "set"],
         summary: "Give somebody a plan that no store knows of",
         discussion: """
-            A gift, an invoice, a test. Said again, it changes the same subscription; --ref tells several of one account \
-            apart. Without --until it has no end.
+            A gift, an invoice, a test. Repeated, it changes the same subscription; --ref tells several of one account apart. Without --until it has no end.
             """,
         arguments: [Argument("plan", help: "the plan")],
         flags: [
@@ -114,9 +113,9 @@ extension Command {
 
     static let subscriptionsLink = Command(
         ["subscriptions", "link"],
-        summary: "Say whose a store's subscription is",
+        summary: "Say who owns a store's subscription",
         discussion:
-            "Before or after the store speaks of it. What a store says of its owner later does not change that.",
+            "Before or after the store reports it. What the store says later about the owner does not change that.",
         arguments: [
             Argument("store", .one, .choice(["stripe", "apple"]), help: "the store"),
             Argument("ref", help: "Stripe's sub_…, or Apple's original transaction id"),

@@ -130,10 +130,10 @@ extension Command {
         ["webhooks", "enable"],
         summary: "Enable a webhook again",
         discussion:
-            "It goes on where it was: events that it has missed and that are still kept (14 days) are sent now.",
+            "It continues where it stopped: events that it has missed and that are still kept (14 days) are sent now.",
         arguments: [Argument("id", .one, .uuid, help: "the webhook's id")],
         examples: [
-            Example("millrace webhooks enable 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "after its receiver was mended")
+            Example("millrace webhooks enable 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "after its receiver was fixed")
         ]
     ) { invocation in
         let id = invocation.parsed.string("id") ?? ""
@@ -173,7 +173,7 @@ extension Command {
         examples: [
             Example(
                 "millrace webhooks deliveries --event 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e",
-                "who has it, and who not yet")
+                "who has it, and who does not have it yet")
         ]
     ) { invocation in
         let parsed = invocation.parsed

@@ -38,15 +38,15 @@ extension TemplateLanguage {
                 ],
                 button: "Set a new password",
                 after: [
-                    "If that was not you, you need do nothing: your password stays as it is. Do not pass this link on."
+                    "If that was not you, you do not need to do anything: your password stays as it is. Do not share this link."
                 ]),
             "welcome": Wording(
                 subject: "Welcome to {{app_name}}!",
                 preheader: "Your account is ready.",
                 heading: "Welcome, {{user_name}}!",
                 before: [
-                    "It is good to have you here. Your {{app_name}} account is ready, and you can begin at once.",
-                    "Whenever you have a question, simply look into the help of the app.",
+                    "It is good to have you here. Your {{app_name}} account is ready, and you can start right away.",
+                    "If you have a question, just look at the app's help.",
                 ]),
             "account_verification": Wording(
                 subject: "Verify Your {{app_name}} Account",
@@ -54,7 +54,7 @@ extension TemplateLanguage {
                 heading: "Confirm your address",
                 before: ["Please confirm that this address is yours. Your {{app_name}} account is then complete."],
                 button: "Confirm this address",
-                after: ["If you did not open an account, leave this mail unanswered: nothing will happen."]),
+                after: ["If you did not open an account, just ignore this mail: nothing will happen."]),
             "email_change": Wording(
                 subject: "Confirm Your New Address for {{app_name}}",
                 preheader: "The address of your {{app_name}} account is to be changed.",
@@ -75,21 +75,21 @@ extension TemplateLanguage {
                     "{{#code}}If you are asked for a code, it is {{code}}.{{/code}}",
                 ],
                 button: "Sign in",
-                after: ["If you did not ask for it, you need do nothing. Do not pass this link on."]),
+                after: ["If you did not ask for it, you do not need to do anything. Do not share this link."]),
             "invite": Wording(
                 subject: "You Are Invited to {{app_name}}",
-                preheader: "Accept the invitation, and your account is made.",
+                preheader: "Accept the invitation to create your account.",
                 heading: "You are invited",
                 before: ["You have been invited to {{app_name}}. Accept the invitation to have an account there."],
                 button: "Accept the invitation",
-                after: ["If you do not want an account, leave this mail unanswered: nothing will happen."],
+                after: ["If you do not want an account, just ignore this mail: nothing will happen."],
                 footer: "You receive this mail because somebody invited this address to {{app_name}}."),
             "reauthentication": Wording(
                 subject: "Your Code for {{app_name}}",
                 preheader: "Confirm that it is you.",
                 heading: "Confirm that it is you",
                 before: [
-                    "Something in your {{app_name}} account is to be changed that needs a confirmation. Enter this code:",
+                    "A change to your {{app_name}} account needs to be confirmed. Enter this code:",
                     "{{code}}",
                 ],
                 after: ["If that was not you, tell nobody this code, and choose a new password."]),

@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// Which lanes a claim visits, and in which order. A pure value that counts its claims.
 package struct ClaimPlan: Sendable {

@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// Where each lane is claimed from, so that no claim walks over what was consumed before. Pure.
 ///

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 
 /// Looks at all lanes, and at what may have committed late; the claim loop and housekeeping both do.

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import Threads
 
@@ -32,7 +32,7 @@ actor Reading: SharingPart {
             bytes.worked()
             let forgotten = state.arrived(jobs, of: Set(leases.map(\.number)))
             if !forgotten.isEmpty {
-                log.warning("a crash of the server has made claims undone", [("leases", "\(forgotten.count)")])
+                log.warning("a crash of the server has undone claims", [("leases", "\(forgotten.count)")])
                 state.requestReconcile()
             }
             running.startRuns()

@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// The jobs whose contents a claim did not bring, by the line they stand in. Lines take turns, so that none waits for all that another has; and
 /// one that has many gets no more until they have been read. Pure.

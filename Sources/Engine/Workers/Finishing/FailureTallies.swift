@@ -1,6 +1,7 @@
-package import Queues
+package import MillraceQueues
 
-/// The failures that the next beat tells. Bounded: beyond `most` groups, the errors of a queue and kind share one group without an error.
+/// The failures that the next beat tells. Bounded: beyond `most` groups errors share one by their plain words alone, and beyond as many of those the
+/// errors of a queue and kind share one group without an error.
 package struct FailureTallies: Sendable {
     package static let most = 100
 
@@ -12,6 +13,7 @@ package struct FailureTallies: Sendable {
 
     private var groups: [Key: FailureTally] = [:]
     private var own = 0
+    private var wide = 0
     /// Of the last error: mostly the next is the same.
     private var last: (error: String, likeness: String) = ("", "")
 
@@ -22,7 +24,7 @@ package struct FailureTallies: Sendable {
     package mutating func add(_ end: Ended) {
         guard end.outcome == .dead || end.outcome == .retried, let error = end.error else { return }
         if error != last.error { last = (error, Self.likeness(error)) }
-        let key = place(queue: end.job.lane.queue, kind: end.job.kind, likeness: last.likeness)
+        let key = place(queue: end.job.lane.queue, kind: end.job.kind, error: error, likeness: last.likeness)
         groups[key, default: FailureTally(queue: key.queue, kind: key.kind, error: key.likeness.map { _ in error })]
             .add(job: end.job.id, isDead: end.outcome == .dead)
     }
@@ -30,7 +32,8 @@ package struct FailureTallies: Sendable {
     /// What a beat could not tell, back among what has failed since.
     package mutating func putBack(_ earlier: [FailureTally]) {
         for tally in earlier {
-            let key = place(queue: tally.queue, kind: tally.kind, likeness: tally.error.map(Self.likeness))
+            let key = place(
+                queue: tally.queue, kind: tally.kind, error: tally.error, likeness: tally.error.map(Self.likeness))
             let mine = FailureTally(
                 queue: tally.queue, kind: tally.kind, error: key.likeness.flatMap { _ in tally.error })
             groups[key, default: mine].add(earlier: tally)
@@ -42,12 +45,43 @@ package struct FailureTallies: Sendable {
         return Array(groups.values)
     }
 
-    private mutating func place(queue: Int32, kind: Int32, likeness: String?) -> Key {
+    private mutating func place(queue: Int32, kind: Int32, error: String?, likeness: String?) -> Key {
         let key = Key(queue: queue, kind: kind, likeness: likeness)
-        guard likeness != nil, groups[key] == nil else { return key }
-        guard own < Self.most else { return Key(queue: queue, kind: kind, likeness: nil) }
-        own += 1
-        return key
+        guard let error, groups[key] == nil else { return key }
+        if own < Self.most {
+            own += 1
+            return key
+        }
+        let words = Key(queue: queue, kind: kind, likeness: "words: " + Self.words(error))
+        if groups[words] != nil { return words }
+        guard wide < Self.most else { return Key(queue: queue, kind: kind, likeness: nil) }
+        wide += 1
+        return words
+    }
+
+    /// The plain words of an error's first line: without what is quoted, and without identifiers, numbers, paths and names of things.
+    static func words(_ error: String) -> String {
+        var words: [Substring] = []
+        var quote: Character?
+        for token in error.prefix(1000).prefix(while: { !$0.isNewline }).split(separator: " ") {
+            if let open = quote {
+                if token.contains(open) { quote = nil }
+                continue
+            }
+            if let first = token.first, "\"'`".contains(first) {
+                if !token.dropFirst().contains(first) { quote = first }
+                continue
+            }
+            var word = token
+            while let last = word.last, ".,;:!?)".contains(last) { word.removeLast() }
+            while let first = word.first, "([".contains(first) { word.removeFirst() }
+            let rest = word.dropFirst()
+            let isPlain =
+                word.allSatisfy { $0.isASCII && $0.isLetter }
+                && (rest.allSatisfy(\.isLowercase) || rest.allSatisfy(\.isUppercase))
+            if isPlain, word.count < 20 { words.append(word) }
+        }
+        return words.joined(separator: " ")
     }
 
     /// What two errors of one group have in common, or a little more: the first line with # for numbers, UUIDs and long hexadecimal

@@ -1,5 +1,5 @@
-import Jobs
-package import Queues
+import MillraceJobs
+package import MillraceQueues
 import Telemetry
 
 /// What a worker no longer owns, because the database does not know a lease of its own: others have its jobs.

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 extension RunTally {
     mutating func add(_ end: Ended) {

@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// Below which place each lane is empty for good: so that the look below the floors need not walk over what is long gone, which
 /// a snapshot held open keeps from being cleaned up. Pure.

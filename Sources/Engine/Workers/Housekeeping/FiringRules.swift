@@ -1,6 +1,6 @@
 package import Calendars
-package import Jobs
-package import Queues
+package import MillraceJobs
+package import MillraceQueues
 
 /// Decides which times of a schedule fire now, which were missed, and which is next. Pure: it is given the time. Whole seconds.
 package struct FiringRules: Sendable {

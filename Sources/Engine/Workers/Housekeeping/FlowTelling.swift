@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Tells jobs that wait for others: at once after an end that somebody waits for, and once a second for what another worker left undone, or

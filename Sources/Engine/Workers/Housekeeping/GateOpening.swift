@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Lets parked jobs back in line as slots and rates allow: at once where something was given back, at the time that the database names

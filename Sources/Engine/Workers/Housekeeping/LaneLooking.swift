@@ -1,6 +1,6 @@
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 
 /// Looks for what claims and promotions may have gone past: what the floors hide, and lanes that nobody named. While the worker is busy

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Asks what may have committed late, beside the claims: claims that follow each other do not wait for it.

@@ -1,5 +1,5 @@
 package import FoundationEssentials
-package import Queues
+package import MillraceQueues
 
 /// Until when everything due has been moved for good: so that the look for timers that committed late need not walk over all that was
 /// ever moved, which a snapshot held open keeps from being cleaned up. Pure. `EmptyLaneMemory` does the same for places in line.

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Takes the steps of open operations, one after the other: at once when one was started, at its pace, and every few seconds in case a

@@ -1,6 +1,6 @@
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Moves jobs whose time has come into their lanes. Sleeps until the next due time it knows, at most a second; while the worker is busy it

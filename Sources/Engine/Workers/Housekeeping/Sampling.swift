@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Takes a sample of the fleet every ten seconds, for charts and for `status --at`. Every worker asks; the database lets one of them work.

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Tells jobs that wait for a signal: at once after it was sent, and once a second for what another worker left undone. Without notifications it

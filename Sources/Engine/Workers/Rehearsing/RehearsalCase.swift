@@ -1,6 +1,6 @@
 package import Encryption
 import FoundationEssentials
-package import Queues
+package import MillraceQueues
 
 /// A job as it is judged, and as the rehearsed build is told of it.
 package struct RehearsalCase: Sendable {

@@ -104,7 +104,7 @@ package enum RehearsalJudge {
                 return RehearsalFinding(
                     .failed, step: expected, "it fails before it asks for \(expected): \(answer.why ?? "")")
             }
-            return RehearsalFinding(.missing, step: expected, "it ends and has not asked for \(expected)")
+            return RehearsalFinding(.missing, step: expected, "it ends without asking for \(expected)")
         }
         guard case .waits(let awaited) = job.place else { return nil }
         if let asked = answer.then.first(where: { $0.step == awaited.step }) {

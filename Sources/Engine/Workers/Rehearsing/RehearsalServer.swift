@@ -1,7 +1,7 @@
 import ChildProtocol
 import FoundationEssentials
 import Glibc
-import Jobs
+import MillraceJobs
 import Subprocesses
 import Threads
 

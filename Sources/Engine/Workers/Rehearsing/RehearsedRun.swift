@@ -1,6 +1,6 @@
 import FoundationEssentials
 import JSON
-import Jobs
+import MillraceJobs
 import Synchronization
 
 /// One run of a handler on what its job has on record. Nothing is recorded, and no step's work is done.

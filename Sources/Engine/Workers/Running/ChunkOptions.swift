@@ -1,4 +1,4 @@
-package import Jobs
+package import MillraceJobs
 
 /// What makes a handler one of chunks.
 package struct ChunkOptions: Sendable {

@@ -1,5 +1,6 @@
-package import Jobs
+package import MillraceJobs
 import Synchronization
+import Traces
 
 /// Brings the runs of a chunk kind together: each comes in its own task, one call works for all, each leaves with its verdict.
 ///
@@ -83,7 +84,16 @@ final class ChunkRunner<Work: Job>: ChunkRunning {
     private func perform(_ chunk: ChunkAssembler.Chunk) async {
         let items = state.withLock { state in chunk.tickets.compactMap { state.members[$0]?.item } }
         let said: Result<[Verdict], any Error>
-        do { said = .success(try await ChunkOptions.verdicts(items, body)) } catch { said = .failure(error) }
+        // This task was started by one of the runs, and what it does for several traces belongs to none of them.
+        let places = items.map(\.context.trace)
+        let isOneTrace = places.allSatisfy { $0?.trace == places[0]?.trace }
+        let place: TraceContext? = isOneTrace ? places.first.flatMap { $0 } : nil
+        do {
+            said = .success(
+                try await TraceContext.$current.withValue(place) { try await ChunkOptions.verdicts(items, body) })
+        } catch {
+            said = .failure(error)
+        }
         let members = state.withLock { state in
             state.assembler.ended(chunk.id)
             state.calls[chunk.id] = nil

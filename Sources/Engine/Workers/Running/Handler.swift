@@ -1,5 +1,5 @@
 import FoundationEssentials
-package import Jobs
+package import MillraceJobs
 
 /// What runs the jobs of one kind.
 package struct Handler: Sendable {
@@ -89,7 +89,7 @@ package struct Handler: Sendable {
         }
         switch error {
         case .keyNotFound(let key, let context): return "\(key.stringValue) is missing at \(path(context))"
-        case .typeMismatch(let type, let context): return "\(path(context)) is no \(type)"
+        case .typeMismatch(let type, let context): return "\(path(context)) is not a \(type)"
         case .valueNotFound(let type, let context): return "\(path(context)) is null, not \(type)"
         case .dataCorrupted(let context): return "\(path(context)) is malformed"
         @unknown default: return "they are malformed"

@@ -1,5 +1,5 @@
-package import Jobs
-package import Queues
+package import MillraceJobs
+package import MillraceQueues
 
 extension JobWorker {
     /// Who wants to know of every run, and how the worker is.

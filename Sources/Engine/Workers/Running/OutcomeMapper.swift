@@ -1,6 +1,6 @@
 import FoundationEssentials
-package import Jobs
-package import Queues
+package import MillraceJobs
+package import MillraceQueues
 
 /// Turns what a run said into what the database is told. Pure.
 package struct OutcomeMapper: Sendable {

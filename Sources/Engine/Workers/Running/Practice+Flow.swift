@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 
 extension Practice {
     /// Spawns children that sleep, and one job after all of them.

@@ -1,5 +1,5 @@
 import Glibc
-import Jobs
+import MillraceJobs
 
 extension Practice {
     struct Steps: Job {

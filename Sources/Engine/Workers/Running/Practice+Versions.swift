@@ -1,4 +1,4 @@
-import Jobs
+import MillraceJobs
 
 extension Practice {
     struct Version: Job {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Jobs
+import MillraceJobs
 package import Postgres
 
 extension Practice {

@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import Jobs
+import MillraceJobs
 package import Postgres
 
 /// Kinds to try things out with, and to measure.
@@ -26,6 +26,7 @@ package enum Practice {
             return .done
         },
         stepsHandler, fanHandler, childHandler, gatherHandler,
+        mailedOrderHandler,
         Handler(chunks: 50, of: Chunk.self, waiting: .milliseconds(20)) { items in
             items.map {
                 $0.job.fail == true ? .retry(reason: "failing on purpose, in a chunk of \(items.count)") : .done

@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import Jobs
+import MillraceJobs
 
 /// A file to which runs of practice.mark append when they began: 16 bytes each, the job's n and the monotonic clock in
 /// nanoseconds, which all processes of a machine share. Written at once, so that nothing is lost with a process.

@@ -1,5 +1,5 @@
-package import Jobs
-package import Queues
+package import MillraceJobs
+package import MillraceQueues
 
 /// What runs have reported and the database has not taken yet: the latest progress of each, and its newest lines. Pure; `ReportWriter`
 /// puts a lock around it.

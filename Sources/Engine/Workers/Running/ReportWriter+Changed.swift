@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension ReportWriter {
     /// Asked again after a lost answer, the database says the same.

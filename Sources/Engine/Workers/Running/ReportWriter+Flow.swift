@@ -1,8 +1,9 @@
 import Encryption
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
+import Traces
 
 extension ReportWriter {
     /// Not tried again when its answer is lost: the jobs may be there, and would be there twice. The run fails instead, and with it
@@ -12,11 +13,12 @@ extension ReportWriter {
         if spawned.encrypted { args = try args.map { try keys.seal($0, kind: spawned.kind) } }
         let token = context.token
         let sealed = args
+        let trace = context.place
         do {
             return try await pool.withConnection { connection throws(PostgresError) in
                 try await Queue.spawn(
                     token: token, kind: spawned.kind, args: sealed, queue: spawned.queue, priority: spawned.priority,
-                    before: spawned.before, version: spawned.version, on: connection)
+                    before: spawned.before, version: spawned.version, trace: trace, on: connection)
             }
         } catch let error as PostgresError where error.sqlState == "55000" {
             workerState.lose([context.number]).settle(session: workerState.session, log: log)

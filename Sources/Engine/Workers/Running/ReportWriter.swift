@@ -1,7 +1,7 @@
 import Encryption
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import Telemetry
 import Threads
@@ -81,7 +81,7 @@ final class ReportWriter: WorkerPart {
         if isFirst { signal.fire() }
     }
 
-    /// Before the end of a run is told: what it has reported should be there when its end is. Not while the database is away.
+    /// Before the end of a run is told: what it has reported should be there when its end is. Not while the database is unreachable.
     func settle(_ context: Context) async {
         let key = ReportBuffer.Key(context)
         let written = Wakeup()

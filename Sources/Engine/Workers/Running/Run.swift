@@ -1,7 +1,8 @@
 import FoundationEssentials
-package import Jobs
-package import Queues
+package import MillraceJobs
+package import MillraceQueues
 import Synchronization
+import Traces
 
 /// One run of one job: what it may know, and the handle to cancel it.
 package final class Run: Sendable {
@@ -12,6 +13,8 @@ package final class Run: Sendable {
     let whenCutOff: WhenCutOff
     /// nil: the worker does not know it.
     let kind: WorkedKind?
+    /// nil: it is not recorded.
+    let span: TraceSpan?
     private let state = Mutex(State())
     private let placement = Atomic(-1)
     /// Its index among the running ones; `WorkerState` sets it.
@@ -33,8 +36,9 @@ package final class Run: Sendable {
 
     init(
         job: Claimed, context: Context, kind: WorkedKind?, timeout: Duration? = nil,
-        whenCutOff: WhenCutOff = .keepRunning
+        whenCutOff: WhenCutOff = .keepRunning, span: TraceSpan? = nil
     ) {
+        self.span = span
         self.job = job
         self.context = context
         self.kind = kind

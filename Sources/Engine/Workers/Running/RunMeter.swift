@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 import Synchronization
 
 /// How the runs of a queue and kind ended in this process, how long they took, and how long their jobs had waited.

@@ -1,6 +1,6 @@
 package import Encryption
-package import Jobs
-import Queues
+package import MillraceJobs
+import MillraceQueues
 
 extension Running {
     /// A job's arguments as its handler gets them: opened, whatever its kind says, for anybody with the key may seal a job's.

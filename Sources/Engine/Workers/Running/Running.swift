@@ -1,9 +1,10 @@
 import FoundationEssentials
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 import Synchronization
 import Telemetry
 import Threads
+import Traces
 
 /// Runs jobs: a task a job, as many as slots are free.
 ///
@@ -16,6 +17,7 @@ final class Running: Sendable {
     private let backend: RunBackend
     private let middleware: [Middleware]
     private let log: Log
+    private let spans: RunSpans
     let handlers: [Handler]
     /// By kind, for the kinds that are worked in chunks.
     let chunkRunners: [String: any ChunkRunning]
@@ -27,6 +29,7 @@ final class Running: Sendable {
         self.middleware = middleware
         state = shared.state
         log = shared.log
+        spans = RunSpans(tracer: shared.options.tracer, worker: shared.options.name)
         backend = reports.backend
         chunkRunners = Dictionary(
             handlers.compactMap { handler in handler.chunks.map { (handler.kind, $0.open(shared.options.slots)) } },
@@ -91,17 +94,19 @@ final class Running: Sendable {
         let timeout = (options?.timeout.map { Duration.seconds($0) } ?? kind?.handler.timeout).map {
             $0 + (kind?.handler.chunks?.waiting ?? .zero)  // the wait for company is no part of the work
         }
+        let (kindName, queueName) = (kind?.handler.kind ?? "?", known.queue?.name ?? "?")
+        let begun = spans.begin(job, kind: kindName, queue: queueName)
         let context = Context(
-            id: job.id, kind: kind?.handler.kind ?? "?", queue: known.queue?.name ?? "?",
+            id: job.id, kind: kindName, queue: queueName,
             attempt: Int(job.attempt) + 1,
             maxAttempts: job.maxAttempts.map { Int($0) } ?? kind?.handler.retries.attempts ?? 1,
             crashes: Int(job.crashes), enqueuedAt: job.enqueuedAt, claimedAt: job.claimedAt,
             session: session, number: job.number, tenant: job.tenant,
             tags: job.tags, metadata: job.metadata, undo: options?.undo, takesUndos: kind?.handler.takesUndos ?? false,
-            version: options?.version, backend: backend)
+            version: options?.version, trace: begun.place, tracer: spans.tracer, backend: backend)
         let run = Run(
             job: job, context: context, kind: kind, timeout: timeout,
-            whenCutOff: kind?.handler.whenCutOff ?? .keepRunning)
+            whenCutOff: kind?.handler.whenCutOff ?? .keepRunning, span: begun.span)
         if run.deadline != nil { shared.pulse.fire() }
         return run
     }
@@ -109,7 +114,11 @@ final class Running: Sendable {
     /// Nil: its lease was lost, and nobody wants to know.
     private func perform(_ run: Run) async -> Ended? {
         let job = run.job
-        guard let kind = run.kind else { return Ended(job: job, outcome: .released, wait: .zero) }
+        guard let kind = run.kind else {
+            let end = Ended(job: job, outcome: .released, wait: .zero)
+            spans.end(run.span, end)
+            return end
+        }
         let options = job.options.flatMap { try? JSONDecoder().decode(RunOptions.self, from: Data($0)) }
         var end: Ended?
         if job.expired {
@@ -121,6 +130,7 @@ final class Running: Sendable {
             end?.waited = run.waited
             if hasReported { await reports.settle(run.context) }
         }
+        spans.end(run.span, end)
         shared.options.observer?.ended(run.context, end?.outcome, run.started.duration(to: .now))
         if let end, end.outcome == .dead {
             log.warning("a job died", run.data + [("error", end.error ?? "")])
@@ -138,7 +148,7 @@ final class Running: Sendable {
         var retries = kind.handler.retries
         if let base = pauses?.base { retries.base = .seconds(min(max(0.001, base), 604_800)) }
         if let cap = pauses?.cap { retries.cap = .seconds(min(max(0.001, cap), 604_800)) }
-        var said = await handle(run, kind: kind)
+        var said = await TraceContext.within(run.context.trace) { await handle(run, kind: kind) }
         if run.context.isWaiting { said = .waits }
         if let undo = run.context.undo {
             switch said {
@@ -199,6 +209,7 @@ extension Context {
     /// For log lines.
     var data: [(String, String)] {
         [("job.id", "\(id)"), ("job.kind", kind), ("job.attempt", "\(attempt)"), ("job.token", token)]
+            + (trace.map { [("trace_id", $0.trace.text), ("span_id", $0.span.text)] } ?? [])
     }
 }
 

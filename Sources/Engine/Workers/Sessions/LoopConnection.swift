@@ -100,7 +100,7 @@ final class LoopConnection: Sendable {
     }
 }
 
-/// Says once that the database is away, and once that it is back.
+/// Says once that the database is unreachable, and once that it is back.
 final class Outage: Sendable {
     private let log: Log
     private let state = Mutex(State())
@@ -135,7 +135,7 @@ final class Outage: Sendable {
         }
         if first {
             log.warning(
-                "the database is away; handlers go on, nothing new is claimed", [("error", error.description)])
+                "the database is unreachable; handlers go on, nothing new is claimed", [("error", error.description)])
         }
     }
 

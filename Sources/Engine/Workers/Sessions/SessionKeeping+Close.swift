@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 extension SessionKeeping {
@@ -12,7 +12,7 @@ extension SessionKeeping {
             do throws(PostgresError) {
                 _ = try await beat()
             } catch {
-                limitedLog.say("the last counts of this worker were not told", error)
+                limitedLog.say("the last counts of this worker were not reported", error)
             }
         }
         await RetryingLoop.run(while: { !open.isEmpty }, pause: { _ = await shared.pulse.wait(for: $0) }) {

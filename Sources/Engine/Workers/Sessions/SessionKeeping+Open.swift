@@ -1,6 +1,6 @@
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import Telemetry
 import Threads
@@ -69,7 +69,7 @@ extension SessionKeeping {
             if state.version < Self.schemaVersion || state.oldestWorker > Self.schemaVersion {
                 misfit = .schema(found: state.version, needed: Self.schemaVersion, oldest: state.oldestWorker)
                 await sayMisfit(on: connection)
-                throw .misconfigured(reason: "the schema does not fit")
+                throw .misconfigured(reason: "the schema does not match")
             }
             let kinds = try await register(on: connection)
             for schedule in options.schedules { _ = try await Queue.setSchedule(schedule, on: connection) }

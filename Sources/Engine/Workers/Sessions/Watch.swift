@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// Decides who is dead, by beats alone that this watcher has itself seen stand still. Pure.
 ///

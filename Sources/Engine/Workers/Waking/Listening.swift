@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import Threads
 
 /// Listens for notifications, for the worker and for the other rooms of the process.

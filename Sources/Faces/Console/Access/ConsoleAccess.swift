@@ -112,7 +112,7 @@ extension Request {
     fileprivate var refusalUnlessLocal: ErrorAnswer? {
         guard let host = headers["Host"], HostHeader(host)?.isThisMachine == true else {
             return ErrorAnswer(
-                .permission, "without a token or users only localhost is answered here", field: "Host",
+                .permission, "without a token or users only requests from localhost are answered here", field: "Host",
                 hint: "set MILLRACE_TOKEN or MILLRACE_CONSOLE_USERS_FILE to be reached by another name")
         }
         return ForwardingHeaders.refusal(

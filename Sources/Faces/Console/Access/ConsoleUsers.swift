@@ -28,7 +28,7 @@ package struct ConsoleUsers: Sendable {
             guard !line.isEmpty, !line.hasPrefix("#") else { continue }
             let user = try Self.user(line, number: index + 1)
             guard users.updateValue(user, forKey: user.name) == nil else {
-                throw Malformed(line: index + 1, reason: "the name \(user.name) stands there twice")
+                throw Malformed(line: index + 1, reason: "the name \(user.name) appears twice")
             }
         }
         self.users = users
@@ -44,7 +44,7 @@ package struct ConsoleUsers: Sendable {
             throw Malformed(line: number, reason: "the role is viewer, operator or admin")
         }
         guard let hash = PasswordHash(parts[2]) else {
-            throw Malformed(line: number, reason: "the hash is none that millrace console --make-user prints")
+            throw Malformed(line: number, reason: "the hash is not one that millrace console --make-user prints")
         }
         return User(name: parts[0], role: role, hash: hash, mark: Marks.of(line))
     }

@@ -43,7 +43,7 @@ actor EndedSessions {
                 "select millrace.console_sign_out($1, to_timestamp($2))",
                 [.bytea(session.mark), .float8(Double(session.until))], as: visitor)
         } catch {
-            log.warning("other consoles cannot be told that somebody signed out", [("error", "\(error)")])
+            log.warning("other consoles could not be informed that somebody signed out", [("error", "\(error)")])
         }
     }
 

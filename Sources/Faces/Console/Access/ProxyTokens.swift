@@ -7,7 +7,7 @@ package struct ProxyTokens: Sendable {
     package var rules: WebTokenRules
     /// The header that the proxy sets, and that it removes from what clients send.
     package var header = "Authorization"
-    /// The claim with the role, or with a list of groups; dots lead inside.
+    /// The claim with the role, or with a list of groups; dots lead into nested values.
     package var claim = "millrace_role"
     /// Which values of the claim give which role; without an entry the claim has to be the role itself.
     package var groups: [String: ConsoleRole] = [:]
@@ -32,7 +32,7 @@ package struct ProxyTokens: Sendable {
         guard text.contains(".") else { return .none }
         do {
             let payload = try rules.payload(of: text, at: now)
-            guard let claims = try? TemplateValue(json: payload) else { return .refused("it is no JSON document") }
+            guard let claims = try? TemplateValue(json: payload) else { return .refused("it is not a JSON document") }
             guard let role = role(in: claims) else {
                 return .refused("its claim \(claim) gives no role here")
             }

@@ -70,7 +70,9 @@ struct SessionCookie: Sendable {
     }
 
     /// The value of our cookie in a Cookie header.
-    static func value(in header: String?) -> String? {
+    static func value(in header: String?) -> String? { value(of: name, in: header) }
+
+    static func value(of name: String, in header: String?) -> String? {
         for pair in (header ?? "").split(separator: ";") {
             let halves = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
             if halves.count == 2, halves[0] == name { return String(halves[1]) }

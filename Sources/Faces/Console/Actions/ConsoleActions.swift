@@ -11,13 +11,26 @@ struct ConsoleAction: Sendable {
     let parameters: @Sendable ([String: String]) throws -> [Parameter]
     /// Where the visitor is sent when the answer names it: the id of a new operation or job.
     var goesTo: (@Sendable (String) -> String)?
+    /// What cannot be taken back is asked once more, on a page of its own where the page before has not done so: the question, and the button.
+    var question: (@Sendable ([String: String]) -> (title: String, said: String, button: String))?
+    /// The form again, with what was sent: where that is refused, with the sentence; without one, to look at before it is done.
+    var again: (@Sendable ([String: String], ErrorAnswer?, PageContext) async -> ConsolePage)?
 
-    static let all: [ConsoleAction] = [
+    static let all = ofOneObject + ofForms
+
+    private static let ofOneObject: [ConsoleAction] = [
         ConsoleAction("job.retry", "select to_jsonb(millrace.retry($1))") { [.int8(try id($0))] },
         ConsoleAction("job.cancel", "select to_jsonb(millrace.cancel($1))") { [.int8(try id($0))] },
         ConsoleAction(
             "job.delete", "select to_jsonb(millrace.job_delete($1))", role: .admin,
-            goesTo: { _ in PageAddress.to("/jobs", [("state", "dead"), ("said", "done")]) }
+            goesTo: { _ in PageAddress.to("/jobs", [("state", "dead"), ("said", "done")]) },
+            question: {
+                (
+                    "Delete job \($0["id"] ?? "")?",
+                    "It is deleted for good, with its arguments, its result and its history. This cannot be undone.",
+                    "Delete job \($0["id"] ?? "") for good"
+                )
+            }
         ) { [.int8(try id($0))] },
         ConsoleAction(
             "job.fork", "select to_jsonb(millrace.fork($1, nullif($2, ''))::text)",
@@ -72,9 +85,15 @@ struct ConsoleAction: Sendable {
         ConsoleAction("document.retry", "select to_jsonb(millrace.document_retry($1::text::uuid))") {
             [.text(try text($0, "id"))]
         },
-        ConsoleAction("alarm.resolve", "select to_jsonb(millrace.check_in_resolve($1::text::uuid, $2))") {
-            [.text(try text($0, "id")), .text(try text($0, "reason"))]
-        },
+        ConsoleAction(
+            "alarm.resolve", "select to_jsonb(millrace.check_in_resolve($1::text::uuid, $2))",
+            question: { _ in
+                (
+                    "Resolve this alarm?", "Nobody else is told, and its contacts hear that it is over.",
+                    "Resolve the alarm"
+                )
+            }
+        ) { [.text(try text($0, "id")), .text(try text($0, "reason"))] },
         ConsoleAction("webhook.enable", "select to_jsonb(millrace.webhook_enable($1::text::uuid))") {
             [.text(try text($0, "id"))]
         },
@@ -99,8 +118,10 @@ struct ConsoleAction: Sendable {
         ConsoleAction("operation.undo", "select to_jsonb(millrace.operation_undo($1))") { [.int8(try id($0))] },
     ]
 
-    private init(
+    init(
         _ name: String, _ sql: SQL, role: ConsoleRole = .operator, goesTo: (@Sendable (String) -> String)? = nil,
+        question: (@Sendable ([String: String]) -> (title: String, said: String, button: String))? = nil,
+        again: (@Sendable ([String: String], ErrorAnswer?, PageContext) async -> ConsolePage)? = nil,
         _ parameters: @escaping @Sendable ([String: String]) throws -> [Parameter]
     ) {
         self.name = name
@@ -108,16 +129,18 @@ struct ConsoleAction: Sendable {
         self.sql = sql
         self.parameters = parameters
         self.goesTo = goesTo
+        self.question = question
+        self.again = again
     }
 
-    private static func text(_ form: [String: String], _ name: String) throws -> String {
+    static func text(_ form: [String: String], _ name: String) throws -> String {
         guard let text = form[name], !text.isEmpty else {
             throw ErrorAnswer(.invalid, "\(name) is missing", field: name)
         }
         return text
     }
 
-    private static func id(_ form: [String: String]) throws -> Int64 {
+    static func id(_ form: [String: String]) throws -> Int64 {
         guard let id = Int64(try text(form, "id")) else {
             throw ErrorAnswer(.invalid, "id is not a number", field: "id")
         }
@@ -144,7 +167,7 @@ struct ConsoleAction: Sendable {
 /// What a page says after an action; the address names only the word.
 enum ActionWords {
     static let said = [
-        "done": "Done.", "nothing": "There was nothing to do: it is so already, or it has moved on.",
+        "done": "Done.", "nothing": "Nothing to do: this is already done, or the job has moved on.",
     ]
 }
 
@@ -167,9 +190,17 @@ extension ConsoleService {
         guard let action = ConsoleAction.all.first(where: { $0.name == request.parameter("action") }) else {
             return errorPage(ErrorAnswer(.notFound, "there is no such action"), for: visitor)
         }
+        if let question = action.question, form["sure"] != "yes", visitor.role >= action.role {
+            return ask(question(form), action, form, visitor)
+        }
+        let again = visitor.role >= action.role ? action.again : nil
+        if let again, form["press"] == "preview" {
+            return redrawn(await again(form, nil, context(request, visitor)), form, visitor)
+        }
         do {
             let answer = try await ConsoleReader(pool: pool, roles: roles, visitor: visitor)
                 .json(action.sql, try action.parameters(form))
+            await live.acted()
             log.info(
                 "an action of the console",
                 [("action", action.name), ("user", visitor.name), ("role", visitor.role.rawValue)])
@@ -178,7 +209,36 @@ extension ConsoleService {
             let back = Self.ownPath(form["back"])
             return Self.redirect(to: back + (back.contains("?") ? "&" : "?") + "said=\(said)")
         } catch {
-            return errorPage(refusal(of: error), for: visitor)
+            let refusal = refusal(of: error)
+            guard let again, [400, 409, 413].contains(refusal.status) else { return errorPage(refusal, for: visitor) }
+            // Nobody loses what they wrote.
+            return redrawn(await again(form, refusal, context(request, visitor)), form, visitor)
         }
+    }
+
+    private func redrawn(_ page: ConsolePage, _ form: [String: String], _ visitor: Visitor) -> Response {
+        layout.response(
+            page, for: visitor, token: options.access.formToken(of: visitor), at: Self.ownPath(form["back"]))
+    }
+
+    /// The same form again, with everything that was sent, on a page of its own.
+    private func ask(
+        _ question: (title: String, said: String, button: String), _ action: ConsoleAction, _ form: [String: String],
+        _ visitor: Visitor
+    ) -> Response {
+        let back = Self.ownPath(form["back"])
+        let sent = form.filter { !["form_token", "back", "sure"].contains($0.key) }.sorted { $0.key < $1.key }
+        let page = ConsolePage(
+            title: question.title, entry: "",
+            parts: [
+                .paragraph(question.said, tone: "warn"),
+                .forms([
+                    ConsoleForm(
+                        id: "sure", action: PageAddress.to("/act/\(action.name)"), button: question.button,
+                        fields: sent.map { ConsoleField(name: $0.key, value: $0.value, kind: .hidden) }
+                            + [ConsoleField(name: "sure", value: "yes", kind: .hidden)])
+                ]), .list([ConsoleCell("No, go back", href: back)]),
+            ])
+        return layout.response(page, for: visitor, token: options.access.formToken(of: visitor), at: back)
     }
 }

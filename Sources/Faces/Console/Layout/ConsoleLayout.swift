@@ -1,3 +1,4 @@
+import Calendars
 import FoundationEssentials
 import Listeners
 import PageKit
@@ -7,20 +8,8 @@ import Templates
 struct ConsoleLayout: Sendable {
     static let base = "/console"
 
-    /// The navigation: address, label.
-    static let entries: [(path: String, label: String)] = [
-        ("", "Overview"), ("/queues", "Queues"), ("/jobs", "Jobs"), ("/failures", "Failures"),
-        ("/approvals", "Approvals"), ("/schedules", "Schedules"), ("/workers", "Workers"), ("/versions", "Versions"),
-        ("/limits", "Limits"),
-        ("/providers", "Providers"), ("/mail", "Mail"), ("/templates", "Templates"), ("/documents", "Documents"),
-        ("/checkins", "Check-ins"), ("/quests", "Quests"), ("/notices", "Notices"), ("/webhooks", "Webhooks"),
-        ("/subscriptions", "Subscriptions"),
-        ("/operations", "Operations"), ("/audit", "Audit"), ("/past", "The past"), ("/storage", "Storage"),
-    ]
-
     let version: String
-    /// Behind those of the console itself.
-    private let added: [(path: String, label: String)]
+    private let navigation: Navigation
     /// Which sites may show the console in a frame.
     let frameAncestors: String
     private let page: Template
@@ -28,7 +17,7 @@ struct ConsoleLayout: Sendable {
 
     init(version: String, frameAncestors: String, added: [AddedPage] = []) throws(TemplateError) {
         self.version = version
-        self.added = added.map { ($0.page.path, $0.page.label) }
+        navigation = Navigation(added: added.map { .init(path: $0.page.path, label: $0.page.label) })
         self.frameAncestors = frameAncestors
         var limits = Limits()
         limits.output = 8 << 20
@@ -36,20 +25,35 @@ struct ConsoleLayout: Sendable {
         page = try Template(PackageResources.layout_html, mode: .plain, limits: limits)
         partials = Partials([
             "part": String(decoding: PackageResources.part_html, as: UTF8.self),
+            "verdict": String(decoding: PackageResources.verdict_html, as: UTF8.self),
             "cell": String(decoding: PackageResources.cell_html, as: UTF8.self),
+            "field": String(decoding: PackageResources.field_html, as: UTF8.self),
         ])
     }
 
-    func response(_ content: ConsolePage, for visitor: Visitor?, token: String, at path: String) -> Response {
-        let nav = (Self.entries + added).map { entry -> TemplateValue in
-            .object([
-                "href": .string(Self.base + entry.path), "label": .string(entry.label),
-                "current": .bool(entry.label == content.entry),
-            ])
+    func response(
+        _ content: ConsolePage, for visitor: Visitor?, token: String, at path: String,
+        _ facts: NavigationFacts.Facts = NavigationFacts.Facts()
+    ) -> Response {
+        let choices = ReaderChoices.current
+        func chosen(_ options: [(value: String, label: String)], _ current: String) -> TemplateValue {
+            .list(
+                options.map {
+                    .object([
+                        "value": .string($0.value), "label": .string($0.label),
+                        "chosen": .string($0.value == current ? "true" : "false"),
+                    ])
+                })
         }
         let data: TemplateValue = .object([
             "title": .string(content.title), "base": .string(Self.base), "version": .string(version),
-            "nav": visitor == nil ? .list([]) : .list(nav), "known": .bool(visitor != nil),
+            "nav": visitor == nil ? .list([]) : navigation.value(current: content.entry, facts),
+            "known": .bool(visitor != nil), "here": .string(path),
+            "theme": choices.theme == .auto ? .null : .string(choices.theme.rawValue),
+            "scheme": .string(choices.theme == .auto ? "light dark" : choices.theme.rawValue),
+            "themes": chosen([("auto", "System"), ("light", "Light"), ("dark", "Dark")], choices.theme.rawValue),
+            "clocks": chosen([("utc", "UTC"), ("local", "Local")], choices.isLocal ? "local" : "utc"),
+            "zone": .string(choices.zoneName), "times": .string(choices.zone.name),
             "visitor": visitor.map { .string($0.name) } ?? .null,
             "role": visitor.map { .string($0.role.rawValue) } ?? .null,
             "session": .bool(visitor?.session != nil), "token": .string(token),

@@ -12,6 +12,10 @@ struct ConsoleCell: Sendable {
     var title: String?
     /// Updated by live pages under this name.
     var live: String?
+    /// SVG that we drew, in place of the text.
+    var svg: String?
+    /// The number under which its row can be selected, for the form `pick`.
+    var pick: String?
 
     init(_ text: String, href: String? = nil, tone: String? = nil, live: String? = nil) {
         self.text = text
@@ -37,7 +41,7 @@ struct ConsoleCell: Sendable {
         guard let text, let date = Figures.date(text) else { return .none }
         var cell = ConsoleCell(Figures.relative(date, to: now))
         cell.instant = date.formatted(.iso8601)
-        cell.title = Figures.utc(date)
+        cell.title = Figures.moment(date)
         return cell
     }
 
@@ -47,14 +51,32 @@ struct ConsoleCell: Sendable {
 
     static func state(_ state: String?) -> ConsoleCell {
         guard let state else { return .none }
-        return ConsoleCell(state, tone: StateTone.of(state))
+        return ConsoleCell(state.replacing("_", with: " "), tone: "state \(StateTone.of(state) ?? "")")
     }
+
+    /// As a state, with a tone of its own.
+    static func state(_ word: String, tone: String?) -> ConsoleCell {
+        ConsoleCell(word, tone: "state \(tone ?? "")")
+    }
+
+    /// A cell for what is short never breaks.
+    fileprivate var isShort: Bool { text.count <= 24 || isID && text.count <= 36 }
+
+    /// A number of a job, a hash, a version: set in the monospaced face.
+    fileprivate var isID: Bool {
+        guard tone == nil, let first = text.utf8.first else { return false }
+        return Self.isDigit(first) && text.utf8.allSatisfy { Self.isDigit($0) }
+            || text.utf8.count >= 32 && text.utf8.allSatisfy { Self.isDigit($0) || 0x61...0x66 ~= $0 || $0 == 0x2D }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte }
 
     var value: TemplateValue {
         .object([
             "text": .string(text), "href": href.map { .string($0) } ?? .null, "tone": tone.map { .string($0) } ?? .null,
             "instant": instant.map { .string($0) } ?? .null, "title": title.map { .string($0) } ?? .null,
-            "live": live.map { .string($0) } ?? .null,
+            "live": live.map { .string($0) } ?? .null, "svg": svg.map { .string($0) } ?? .null,
+            "pick": pick.map { .string($0) } ?? .null,
         ])
     }
 }
@@ -66,6 +88,7 @@ enum StateTone {
         case "dead", "failed", "critical", "open", "forced_open", "refused", "bounced", "lost", "disabled", "raised",
             "CRITICAL", "crashed", "revoked":
             "bad"
+        case "running", "sending", "processing", "calling": "run"
         case "cancelled", "paused", "degraded", "DEGRADED", "retried", "parked", "unknown", "draining", "cut off",
             "probing", "ramping", "observing", "forced_closed", "warned", "acknowledged", "suspect", "expired",
             "grace", "incomplete":
@@ -82,9 +105,14 @@ struct ConsoleTable: Sendable {
     struct Column: Sendable {
         let title: String
         var isNumber = false
+        /// The labels of an axis, for a column of bars.
+        var ticks: [String] = []
+        var sort: Sort?
 
         static func number(_ title: String) -> Column { Column(title: title, isNumber: true) }
         static func text(_ title: String) -> Column { Column(title: title) }
+
+        fileprivate var kind: String? { isNumber ? "number" : ticks.isEmpty ? nil : "span" }
     }
 
     var columns: [Column]
@@ -93,11 +121,31 @@ struct ConsoleTable: Sendable {
     var empty: String
     /// The address of the next page.
     var next: String?
+    /// A row is a line: what is longer ends in dots, and the page of the row has all of it.
+    var isBrief = false
+    /// Where two tables of a page have the same first column.
+    var name: String?
+    /// It is behind a fold, which says this.
+    var folded: String?
 
     var value: TemplateValue {
         .object([
+            "brief": .bool(isBrief), "name": .string(name ?? "\(columns.first?.title ?? ""): table"),
+            "fold": folded.map { .string($0) } ?? .null,
             "columns": .list(
-                columns.map { .object(["title": .string($0.title), "number": .bool($0.isNumber)]) }),
+                columns.map { column in
+                    .object([
+                        "title": .string(column.title), "kind": column.kind.map { .string($0) } ?? .null,
+                        "hasTicks": .bool(!column.ticks.isEmpty),
+                        "ticks": .list(column.ticks.map { .object(["tick": .string($0)]) }),
+                        "order": column.sort?.order.map { .string($0.rawValue) } ?? .null,
+                        "sort": column.sort.map { sort in
+                            .object([
+                                "to": .string(sort.href), "says": .string(sort.says), "mark": .string(sort.mark),
+                            ])
+                        } ?? .null,
+                    ])
+                }),
             "rows": .list(
                 rows.map { row in
                     .object([
@@ -105,8 +153,11 @@ struct ConsoleTable: Sendable {
                             zip(columns, row).enumerated().map { index, pair in
                                 let (column, cell) = pair
                                 var members = cell.value.members
+                                let kind = column.kind ?? (cell.isShort ? nil : "wrap")
+                                if column.kind == nil, cell.isID { members["tone"] = "id" }
+                                if isBrief, kind == "wrap" { members["title"] = .string(cell.text) }
                                 members["label"] = .string(column.title)
-                                members["number"] = .bool(column.isNumber)
+                                members["kind"] = kind.map { .string($0) } ?? .null
                                 members["first"] = .bool(index == 0)
                                 return .object(members)
                             })
@@ -124,6 +175,10 @@ struct ConsoleField: Sendable {
         case text
         case number
         case moment
+        /// Several lines; Enter sends nothing.
+        case lines
+        /// JSON, in a field over the form's whole width.
+        case json
         /// The name and the password of a person, which a password manager may fill in.
         case name
         case secret
@@ -136,6 +191,9 @@ struct ConsoleField: Sendable {
     var kind = Kind.text
     var hint: String?
     var isNeeded = false
+    /// Behind a fold, which is open while such a field has a value, unless that is said elsewhere on the page.
+    var isFolded = false
+    var opensFold = true
 
     func value(of form: String) -> TemplateValue {
         var members: [String: TemplateValue] = [
@@ -147,6 +205,10 @@ struct ConsoleField: Sendable {
         case .text: members["input"] = "text"
         case .number: members["input"] = "number"
         case .moment: members["input"] = "datetime-local"
+        case .lines: members["area"] = true
+        case .json:
+            members["code"] = true
+            members["rows"] = .string("\(min(24, max(4, value.utf8.count { $0 == 0x0A } + 2)))")
         case .name:
             members["input"] = "text"
             members["fill"] = "username"
@@ -154,6 +216,7 @@ struct ConsoleField: Sendable {
             members["input"] = "password"
             members["fill"] = "current-password"
         case .choice(let choices):
+            members["choosing"] = true
             members["choices"] = .list(
                 choices.map { .object(["choice": .string($0), "chosen": .bool($0 == value)]) })
         }
@@ -170,13 +233,60 @@ struct ConsoleForm: Sendable {
     var isSearch = false
     /// A second look before something that cannot be undone.
     var isGrave = false
+    /// What most people came for.
+    var isMain = false
+    /// Its fields take the page's width.
+    var isWide = false
+    /// The button says one thing, and another beside it the other.
+    var choice: Choice?
+
+    struct Choice: Sendable {
+        let name: String
+        let value: String
+        let other: (value: String, button: String)
+    }
 
     func value(token: String, back: String) -> TemplateValue {
         .object([
             "id": .string(id), "action": .string(action), "button": .string(button), "search": .bool(isSearch),
             "grave": .bool(isGrave), "token": .string(token), "back": .string(back),
-            "fields": .list(fields.map { $0.value(of: id) }),
+            "fields": .list(fields.filter { !$0.isFolded }.map { $0.value(of: id) }), "main": .bool(isMain),
+            "wide": .bool(isWide),
+            "choice": choice.map {
+                .object([
+                    "name": .string($0.name), "value": .string($0.value), "otherValue": .string($0.other.value),
+                    "otherButton": .string($0.other.button),
+                ])
+            } ?? .null,
+            "more": more,
         ])
+    }
+
+    private var more: TemplateValue {
+        let folded = fields.filter(\.isFolded)
+        guard !folded.isEmpty else { return .null }
+        return .object([
+            "title": "More filters", "open": .bool(folded.contains { $0.opensFold && !$0.value.isEmpty }),
+            "folded": .list(folded.map { $0.value(of: id) }),
+        ])
+    }
+}
+
+/// A figure that is to be seen first, with how it was of late.
+struct ConsoleTile: Sendable {
+    var label: String
+    var figure: ConsoleCell
+    /// What stands below the figure.
+    var notes: [ConsoleCell] = []
+    /// SVG that we drew.
+    var spark: String?
+
+    var value: TemplateValue {
+        var members = figure.value.members
+        members["label"] = .string(label)
+        members["notes"] = .list(notes.map(\.value))
+        members["spark"] = spark.map { .string($0) } ?? .null
+        return .object(members)
     }
 }
 
@@ -188,16 +298,27 @@ enum ConsolePart: Sendable {
     /// Links side by side, to other views of the same.
     case tabs([ConsoleCell])
     case facts([(String, ConsoleCell)])
+    case tiles([ConsoleTile])
     case table(ConsoleTable)
-    /// SVG that we drew, with the sentence that says the same, and the names of its lines.
-    case chart(title: String, svg: String, says: String, keys: [(name: String, tone: String)] = [])
+    case chart(ChartPart)
     /// Several drawings, side by side where there is room.
     case charts([ConsolePart])
-    case code(title: String, text: String)
+    /// live: the name under which a live page renews it.
+    case code(title: String, text: String, live: String? = nil)
     case forms([ConsoleForm])
-    case verdict(word: String, tone: String, findings: [ConsoleCell])
+    case verdict(VerdictPart)
+    /// How far something is, from 0 to 1, and in words; live: the name of both on a live page.
+    case progress(label: String, share: Double, says: String, live: String)
     /// HTML of one of our templates.
     case html(String)
+
+    private static func tree(_ text: String, _ live: String?) -> TemplateValue {
+        guard live == nil, let html = JSONTree.html(text) else { return .null }
+        return .string(html)
+    }
+
+    /// Longer texts are folded, so that what stands below them is seen.
+    private static let largestUnfolded = 4000
 
     func value(token: String, back: String) -> TemplateValue {
         switch self {
@@ -218,27 +339,30 @@ enum ConsolePart: Sendable {
                         })
                 ])
             ])
+        case .tiles(let tiles): .object(["tiles": .object(["each": .list(tiles.map(\.value))])])
         case .table(let table): .object(["table": table.value])
-        case .chart(let title, let svg, let says, let keys):
-            .object([
-                // Inside of several charts, the template would find these again.
-                "charts": false,
-                "chart": .object([
-                    "title": .string(title), "svg": .string(svg), "says": .string(says),
-                    "keys": .list(keys.map { .object(["name": .string($0.name), "tone": .string($0.tone)]) }),
-                ]),
-            ])
+        // Inside of several charts, the template would find these again.
+        case .chart(let chart): .object(["charts": false, "chart": chart.value])
         case .charts(let charts):
             .object(["charts": .object(["each": .list(charts.map { $0.value(token: token, back: back) })])])
-        case .code(let title, let text):
-            .object(["code": .object(["title": .string(title), "body": .string(text)])])
+        case .code(let title, let text, let live):
+            .object([
+                "code": .object([
+                    "title": .string(title), "body": .string(text), "live": live.map { .string($0) } ?? .null,
+                    "tree": Self.tree(text, live),
+                    "folded": text.utf8.count > Self.largestUnfolded
+                        ? .string("\(title), \(Figures.bytes(text.utf8.count))") : .null,
+                ])
+            ])
         case .forms(let forms) where forms.isEmpty: .object([:])
         case .forms(let forms):
             .object(["forms": .object(["each": .list(forms.map { $0.value(token: token, back: back) })])])
-        case .verdict(let word, let tone, let findings):
+        case .verdict(let verdict): .object(["verdict": verdict.value(token: token, back: back)])
+        case .progress(let label, let share, let says, let live):
             .object([
-                "verdict": .object([
-                    "word": .string(word), "tone": .string(tone), "findings": .list(findings.map(\.value)),
+                "progress": .object([
+                    "label": .string(label), "percent": .string("\(Int((share * 100).rounded(.down)))"),
+                    "says": .string(says), "live": .string(live),
                 ])
             ])
         case .html(let text): .object(["html": .string(text)])

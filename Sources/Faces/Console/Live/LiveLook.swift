@@ -11,6 +11,7 @@ actor LiveLook {
         let number: Int
         /// The text of each live element, by its name.
         let texts: [String: String]
+        let began: ContinuousClock.Instant
         /// The database did not answer.
         var isLost = false
         /// What has changed since the look before, as the event for pages of no job, encoded once for all of them; empty when nothing has.
@@ -26,9 +27,11 @@ actor LiveLook {
     private var latestAt = ContinuousClock.now
     /// How often the database was looked at; for tests.
     private(set) var looks = 0
+    /// With the time at which its reading began.
     private var verdict: (said: ConsoleService.Verdict, at: ContinuousClock.Instant)?
     /// However many pages ask for it, one reads it.
-    private var judging: Task<ConsoleService.Verdict, any Error>?
+    private var judging: (task: Task<ConsoleService.Verdict, any Error>, began: ContinuousClock.Instant)?
+    private var actedAt = ContinuousClock.now
     private let started = Int(Date().timeIntervalSince1970)
     private var number = 0
     private var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
@@ -64,17 +67,18 @@ actor LiveLook {
 
     private func look() async {
         looks += 1
+        let began = ContinuousClock.now
         do {
             let watched = Array(jobs.keys.prefix(500))
             let (texts, said) = try await pool.withConnection { [judge] connection in
                 let said = try await judge(connection)
                 return (try await LiveTexts.read(on: connection, jobs: watched), said)
             }
-            verdict = (said, .now)
+            verdict = (said, began)
             var all = texts
             all["verdict"] = said.word
             number += 1
-            var found = Look(number: number, texts: all)
+            var found = Look(number: number, texts: all, began: began)
             if let latest, latest.number == number - 1, !latest.isLost {
                 let changed = all.filter { !$0.key.hasPrefix("job.") && latest.texts[$0.key] != $0.value }
                 found.change = changed.isEmpty ? [] : LiveEvent.bytes(changed, id: "\(epoch)-\(number)")
@@ -83,7 +87,7 @@ actor LiveLook {
         } catch {
             log.warning("the live look failed", [("error", "\(error)")])
             number += 1
-            latest = Look(number: number, texts: ["verdict": "UNKNOWN"], isLost: true)
+            latest = Look(number: number, texts: ["verdict": "UNKNOWN"], began: began, isLost: true)
         }
         latestAt = .now
         let held = waiting
@@ -91,18 +95,37 @@ actor LiveLook {
         for waiter in held.values { waiter.resume() }
     }
 
-    /// The verdict of the last few seconds, or a new one.
-    func currentVerdict() async throws -> ConsoleService.Verdict {
-        if let verdict, verdict.at.duration(to: .now) < Self.pause { return verdict.said }
-        if let judging { return try await judging.value }
-        let task = Task { [pool, judge] in  // it ends with the reading, also when the page that began it has gone
-            try await pool.withConnection { connection in try await judge(connection) }
+    /// The verdict of the last seconds, or a new one. An older one is given while the new one is made: with thousands of queues that takes a second.
+    func currentVerdict(
+        pause: Duration = LiveLook.pause, patience: Duration = .seconds(10)
+    ) async throws -> ConsoleService.Verdict {
+        if let verdict, verdict.at > actedAt {
+            let age = verdict.at.duration(to: .now)
+            if age < pause { return verdict.said }
+            if age < patience {
+                if judging == nil { beginJudging() }
+                return verdict.said
+            }
         }
-        judging = task
-        defer { judging = nil }
-        let said = try await task.value
-        verdict = (said, .now)
-        return said
+        if let judging, judging.began > actedAt { return try await judging.task.value }
+        return try await beginJudging().value
+    }
+
+    /// Somebody has acted: what was judged before is not to be shown.
+    func acted() { actedAt = .now }
+
+    @discardableResult
+    private func beginJudging() -> Task<ConsoleService.Verdict, any Error> {
+        let began = ContinuousClock.now
+        // It ends with the reading, also when the page that began it has gone.
+        let task = Task<ConsoleService.Verdict, any Error> {
+            defer { if judging?.began == began { judging = nil } }
+            let said = try await pool.withConnection { [judge] connection in try await judge(connection) }
+            if verdict.map({ $0.at < began }) ?? true { verdict = (said, began) }
+            return said
+        }
+        judging = (task, began)
+        return task
     }
 
     func joined(watching job: Int64?) {
@@ -155,23 +178,26 @@ enum LiveTexts {
         let found = try await connection.json(
             """
             select jsonb_build_object(
-                'jobs', (select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'state', j.state, 'attempt', j.attempt, 'progress', j.progress)), '[]')
-                           from millrace.jobs_shown($1) j),
-                'queues', (select coalesce(jsonb_agg(to_jsonb(d)), '[]') from millrace.queue_overview() d),
+                'jobs', (select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'state', j.state, 'attempt', j.attempt, 'progress', j.progress,
+                                       'lines', case when j.state = 'running' then (select coalesce(jsonb_agg(jsonb_build_object('at', l.at, 'level', l.level, 'line', left(l.line, 500)) order by l.n), '[]')
+                                                                                      from millrace.logs_shown(j.id, 0, 30) l) end)), '[]')
+                           from millrace.jobs_shown($1, true) j),
+                'queues', millrace.queues_now(100),
+                'operations', (select coalesce(jsonb_agg(to_jsonb(o) - array['filter', 'args', 'who', 'login', 'said_by']), '[]') from millrace.operation_list(null, 20) o),
                 'workers', (select coalesce(jsonb_agg(jsonb_build_object('name', w.worker, 'state', case when w.beat_at < millrace.now() - interval '8 s' then 'silent' else w.state end, 'running', w.running, 'slots', w.slots)), '[]')
                               from millrace.workers w))
             """, [.int8s(jobs)])
         var texts: [String: String] = [:]
-        let queues = found.list("queues")
-        for queue in queues {
+        let queues = found["queues"] ?? .null
+        for queue in queues.list("rows") {
             let name = queue.text("queue") ?? ""
             texts["queue.\(name).ready"] = QueuePages.ready(queue)
             texts["queue.\(name).running"] = Figures.count(queue.int("running") ?? 0)
         }
-        let running = queues.reduce(0) { $0 + ($1.int("running") ?? 0) }
+        let totals = QueuePages.Totals(queues, now: Date())
         let workers = found.list("workers")
-        texts["total.ready"] = QueuePages.totalReady(queues)
-        texts["total.running"] = Figures.count(running)
+        texts["total.ready"] = totals.ready
+        if let running = totals.running { texts["total.running"] = Figures.count(running) }
         texts["total.workers"] = Figures.count(workers.count { $0.text("state") != "silent" })
         for worker in workers {
             let name = worker.text("name") ?? ""
@@ -179,11 +205,20 @@ enum LiveTexts {
             // The page itself says since when.
             if worker.text("state") != "silent" { texts["worker.\(name).state"] = worker.text("state") ?? "" }
         }
+        for operation in found.list("operations") {
+            let name = "operation.\(operation.text("id") ?? "")"
+            let progress = OperationProgress(operation)
+            texts["\(name).state"] = operation.text("state") ?? ""
+            texts["\(name).done"] = Figures.count(operation.int("done") ?? 0)
+            texts["\(name).percent"] = "\(Int((progress.share * 100).rounded(.down)))"
+            texts["\(name).says"] = progress.says
+        }
         for job in found.list("jobs") {
             let name = "job.\(job.text("id") ?? "")"
             texts["\(name).state"] = job.text("state") ?? ""
             texts["\(name).attempt"] = job.text("attempt") ?? ""
             texts["\(name).progress"] = JobPages.progress(job["progress"]) ?? "–"
+            if job.text("state") == "running" { texts["\(name).tail"] = JobStory.tail(job.list("lines")) }
         }
         return texts
     }

@@ -23,9 +23,12 @@ extension ConsoleService {
         let epoch = await live.epoch
         let parts = given.split(separator: "-").compactMap { Int($0) }
         let after = parts.count == 2 && parts[0] == epoch ? parts[1] : 0
-        // fleet, or job:42:running, which says the state that the page shows.
+        // fleet, or job:42:running or operation:7:running, which say the state that the page shows.
         let topic = (request.query("topic") ?? "fleet").split(separator: ":").map(String.init)
-        let job = topic.first == "job" && topic.count > 1 ? Int64(topic[1]) : nil
+        let number = topic.count > 1 ? Int64(topic[1]) : nil
+        let job = topic.first == "job" ? number : nil
+        let operation = topic.first == "operation" ? number : nil
+        let page = job.map { "job.\($0)." } ?? operation.map { "operation.\($0)." }
         let shown = topic.count > 2 ? topic[2] : nil
         let log = log
         return Response(
@@ -35,12 +38,12 @@ extension ConsoleService {
                 await live.joined(watching: job)
                 do {
                     try await writer.write(Array("retry: 3000\n\n".utf8))
-                    try await Self.follow(live, from: after, epoch, job: job, shown: shown, writer) {
+                    try await Self.follow(live, from: after, epoch, page: page, shown: shown, writer) {
                         await isOver(visitor)
                     }
                 } catch {
                     if !(error is CancellationError) {
-                        log.info("a live page broke off", [("error", "\(error)")])
+                        log.info("a live page was cut off", [("error", "\(error)")])
                     }
                 }
                 await live.left(watching: job)
@@ -60,14 +63,15 @@ extension ConsoleService {
     private static let longest = Duration.seconds(600)
 
     private static func follow(
-        _ live: LiveLook, from start: Int, _ epoch: Int, job: Int64?, shown state: String?, _ writer: BodyWriter,
+        _ live: LiveLook, from start: Int, _ epoch: Int, page: String?, shown state: String?, _ writer: BodyWriter,
         isOver: () async -> Bool
     ) async throws {
         var number = start
         var shown: [String: String] = [:]
-        if let job, let state { shown["job.\(job).state"] = state }
+        if let page, let state { shown[page + "state"] = state }
         // Then the page comes again, and is admitted again: a session may have ended.
-        let end = ContinuousClock.now + longest
+        let opened = ContinuousClock.now
+        let end = opened + longest
         while !Task.isCancelled, ContinuousClock.now < end {
             let next = await live.look(after: number, for: .seconds(15))
             if await isOver() { return }
@@ -75,9 +79,14 @@ extension ConsoleService {
                 try await writer.write(Array(": alive\n\n".utf8))
                 continue
             }
+            // A page of one job or operation may be newer than a look that began before it was loaded: it must not come again for that.
+            if page != nil, look.began < opened {
+                number = look.number
+                continue
+            }
             let isNext = number > 0 && look.number == number + 1 && shown.count > 1
             number = look.number
-            if job == nil, isNext, let change = look.change {
+            if page == nil, isNext, let change = look.change {
                 if !change.isEmpty { try await writer.write(change) }
                 shown = look.texts
                 continue
@@ -87,12 +96,11 @@ extension ConsoleService {
                 try await writer.write(Array("event: lost\ndata: {\"verdict\":\"UNKNOWN\"}\n\n".utf8))
                 continue
             }
-            // A page of a job shows that job; others show no job.
-            let prefix = job.map { "job.\($0)." }
+            // A page of a job or an operation shows that one; others show no job.
             let texts = look.texts.filter { name, _ in
-                name == "verdict" || (prefix.map { name.hasPrefix($0) } ?? !name.hasPrefix("job."))
+                name == "verdict" || (page.map { name.hasPrefix($0) } ?? !name.hasPrefix("job."))
             }
-            if let prefix, let old = shown[prefix + "state"], let new = texts[prefix + "state"], old != new {
+            if let page, let old = shown[page + "state"], let new = texts[page + "state"], old != new {
                 // Its page has other parts now.
                 try await writer.write(Array("event: reload\ndata: \(new)\n\n".utf8))
                 return

@@ -1,7 +1,7 @@
 import Postgres
 import Telemetry
 
-/// What workers do for the console, while no worker lives: samples of the past, and the next chunks of bulk actions.
+/// What workers do for the console while none is running: samples of the past, and the next chunks of bulk actions.
 struct WorkerStandIn: Sendable {
     let pool: Pool
     let log: Log

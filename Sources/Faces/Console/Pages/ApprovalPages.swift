@@ -39,7 +39,7 @@ enum ApprovalPages {
                     question + [
                         .own("State") { ConsoleCell(stateWord($0)) }, .text("By", "answered_by"),
                         .time("Answered", "answered_at"), .text("Comment", "comment"),
-                    ], empty: "None was answered yet."),
+                    ], empty: "None has been answered yet."),
             ])
     }
 
@@ -49,7 +49,7 @@ enum ApprovalPages {
         guard let step = found.text("step") else {
             throw ErrorAnswer(
                 .notFound, "there is no approval \(id)",
-                hint: "It goes with its job, or when the job begins at its first step again.")
+                hint: "It is deleted with its job, or when the job starts over from its first step.")
         }
         var parts: [ConsolePart] = [
             .facts([
@@ -62,16 +62,21 @@ enum ApprovalPages {
                 ("Others were asked", .time(found.text("escalated_at"))),
                 ("Answered by", .text(found.text("answered_by"))), ("Answered", .time(found.text("answered_at"))),
                 ("Comment", .text(found.text("comment"))),
-            ]),
-            .code(title: "What it is about", text: (found["request"] ?? .null).pretty),
+            ])
         ]
         if context.mayAct(), found.text("state") == "open" {
             parts.append(
                 .forms([
-                    answer(id, form: "yes", button: "Yes", approved: true),
-                    answer(id, form: "no", button: "No", approved: false),
+                    ConsoleForm(
+                        id: "answer", action: PageAddress.to("/act/approval.answer"), button: "Yes",
+                        fields: [
+                            ConsoleField(name: "id", value: id, kind: .hidden),
+                            ConsoleField(name: "comment", label: "Comment", kind: .lines),
+                        ], isMain: true,
+                        choice: .init(name: "approved", value: "true", other: (value: "false", button: "No")))
                 ]))
         }
+        parts.append(.code(title: "What it is about", text: (found["request"] ?? .null).pretty))
         parts += [
             .heading("Who was asked"),
             .table(
@@ -82,16 +87,6 @@ enum ApprovalPages {
                 ], empty: "Nobody was told: see this page, or millrace approvals."),
         ]
         return ConsolePage(title: "Approval: \(step)", entry: "Approvals", parts: parts)
-    }
-
-    private static func answer(_ id: String, form: String, button: String, approved: Bool) -> ConsoleForm {
-        ConsoleForm(
-            id: form, action: PageAddress.to("/act/approval.answer"), button: button,
-            fields: [
-                ConsoleField(name: "id", value: id, kind: .hidden),
-                ConsoleField(name: "approved", value: approved ? "true" : "false", kind: .hidden),
-                ConsoleField(name: "comment", label: "Comment"),
-            ])
     }
 
     private static func people(_ row: TemplateValue) -> String {

@@ -43,7 +43,7 @@ enum CheckInPages {
                     [
                         .own("Alarm") { row in
                             ConsoleCell(
-                                String((row.text("id") ?? "").prefix(8)),
+                                Figures.brief(id: row.text("id") ?? ""),
                                 href: PageAddress.to("/alarms/\(row.text("id") ?? "")"))
                         }, .text("Person", "person"), .state("State", "state"), .text("Cause", "cause"),
                         .count("Step", "step"), .time("Raised", "raised_at"),
@@ -107,6 +107,6 @@ enum CheckInPages {
                     .time("Accepted", "accepted_at"),
                 ], empty: "Nothing has happened yet."),
         ]
-        return ConsolePage(title: "Alarm \(id.prefix(8))", entry: "Check-ins", parts: parts)
+        return ConsolePage(title: "Alarm \(Figures.brief(id: id))", entry: "Check-ins", parts: parts)
     }
 }

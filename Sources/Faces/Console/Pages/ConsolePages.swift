@@ -3,7 +3,8 @@ import Templates
 /// Every page by its path.
 package enum ConsolePages {
     static let all: [ConsolePageRoute] =
-        OverviewPages.routes + QueuePages.routes + JobPages.routes + FailurePages.routes + SchedulePages.routes
+        OverviewPages.routes + QueuePages.routes + KindPages.routes + JobPages.routes + JobForms.routes
+        + FailurePages.routes + SchedulePages.routes + ScheduleForm.routes
         + WorkerPages.routes + ProviderPages.routes + MailPages.routes + TemplatePages.routes + DocumentPages.routes
         + ApprovalPages.routes + CheckInPages.routes + QuestPages.routes + NoticePages.routes
         + WebhookPages.routes + StoragePages.routes + SubscriptionPages.routes + OperationPages.routes
@@ -15,7 +16,9 @@ package enum ConsolePages {
             || ["", "/", "/signin", "/signout", "/live"].contains(path)
     }
 
-    static let files: [ConsoleFileRoute] = TemplatePages.files + DocumentPages.files + OperationPages.files
+    static let files: [ConsoleFileRoute] =
+        TemplatePages.files + DocumentPages.files + OperationPages.files + MailPages.files
+        + Palette.files
 }
 
 /// A column of a table, and how its cell is made of a row.
@@ -54,11 +57,11 @@ struct RowColumn: Sendable {
 
 extension ConsolePart {
     static func table(
-        _ rows: [TemplateValue], _ columns: [RowColumn], empty: String, next: String? = nil
+        _ rows: [TemplateValue], _ columns: [RowColumn], empty: String, next: String? = nil, isBrief: Bool = false
     ) -> ConsolePart {
         .table(
             ConsoleTable(
                 columns: columns.map(\.column), rows: rows.map { row in columns.map { $0.cell(row) } }, empty: empty,
-                next: next))
+                next: next, isBrief: isBrief))
     }
 }

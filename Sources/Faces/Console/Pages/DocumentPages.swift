@@ -46,7 +46,7 @@ enum DocumentPages {
                     [
                         .own("Document") { row in
                             ConsoleCell(
-                                String((row.text("id") ?? "").prefix(8)),
+                                Figures.brief(id: row.text("id") ?? ""),
                                 href: PageAddress.to("/documents/\(row.text("id") ?? "")"))
                         }, .text("Type", "mime_type"), .state("Status", "status"), .text("Stage", "stage"),
                         .count("Pages", "pages"), .count("Done", "pages_done"), .count("Failed", "pages_failed"),
@@ -86,7 +86,7 @@ enum DocumentPages {
         }
         let mayRead = context.mayAct()
         parts.append(.heading("Pages"))
-        if !mayRead { parts.append(.paragraph("A viewer sees how a document fares, not what stands in it.")) }
+        if !mayRead { parts.append(.paragraph("A viewer sees the state of a document, but not what it contains.")) }
         parts.append(
             .table(
                 Array(story.list("page").prefix(500)),
@@ -109,8 +109,8 @@ enum DocumentPages {
         let id = try context.uuid()
         guard context.mayAct() else {
             throw ErrorAnswer(
-                .permission, "a viewer may not see what stands in documents",
-                hint: "an operator may: ask one, or for that role")
+                .permission, "a viewer may not see what documents contain",
+                hint: "ask an operator, or ask for that role")
         }
         let number = try context.number("page") ?? 1
         let found = try await context.json(
@@ -141,12 +141,12 @@ enum DocumentPages {
             : ""
         let frame = hasPicture ? "sheet" : "sheet bare"
         return ConsolePage(
-            title: "Page \(number) of document \(id.prefix(8))", entry: "Documents",
+            title: "Page \(number) of document \(Figures.brief(id: id))", entry: "Documents",
             parts: [
                 .facts([
                     ("Words", .count(words.count)), ("Origin", .text(content.text("origin"))),
                     ("Confidence", .text(content.text("confidence").map { String($0.prefix(5)) })),
-                    ("Document", ConsoleCell(String(id.prefix(8)), href: PageAddress.to("/documents/\(id)"))),
+                    ("Document", ConsoleCell(Figures.brief(id: id), href: PageAddress.to("/documents/\(id)"))),
                 ]),
                 .html("<div class=\"\(frame)\">\(picture)\(svg)</div>"),
                 .code(title: "Text", text: found["page"]?.text("text") ?? ""),

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Listeners
 import Postgres
 import Templates
@@ -11,28 +12,57 @@ enum FailurePages {
     private static let sorts = ["last", "first", "failed", "dead"]
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
+        let filter = ["since", "build", "kind", "queue"].map { ($0, context.query($0)) }
         let sort = context.query("sort").flatMap { sorts.contains($0) ? $0 : nil } ?? "last"
+        let sorting = Sorting(sort, among: sorts) { word in PageAddress.to("/failures", filter + [("sort", word)]) }
+        let known = try await builds(context)
+        let since = try known.since ?? JobPages.moment(context, "since")
         let groups = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(g)), '[]') from millrace.failure_groups(null, $1, $2, $3, 50, $4) g",
+            "select coalesce(jsonb_agg(to_jsonb(g)), '[]') from millrace.failure_groups($1, $2, $3, $4, 50, $5) g",
             [
-                .text(context.query("kind")), .text(context.query("queue")), .int8(try context.number("after")),
+                .timestamp(since), .text(context.query("kind")), .text(context.query("queue")),
+                .int8(try context.number("after")),
                 .text(sort),
             ]
         ).elements
-        let filter = [("kind", context.query("kind")), ("queue", context.query("queue"))]
+        func column(_ key: String, _ title: String) -> ConsoleTable.Sort {
+            sorting.column(key, title, usual: .descending, turns: false)
+        }
         let next =
             groups.count < 50
             ? nil : PageAddress.to("/failures", filter + [("sort", sort), ("after", groups.last?.text("id"))])
-        let parts: [ConsolePart] = [
+        var fields = [
+            ConsoleField(name: "kind", label: "Kind", value: context.query("kind") ?? ""),
+            ConsoleField(name: "queue", label: "Queue", value: context.query("queue") ?? ""),
+            ConsoleField(
+                name: "since", label: "Seen since (UTC)", value: since.map(Figures.field) ?? "", kind: .moment),
+        ]
+        if !known.names.isEmpty {
+            fields.append(
+                ConsoleField(
+                    name: "build", label: "Since the build", value: context.query("build") ?? "",
+                    kind: .choice([""] + known.names)))
+        }
+        fields.append(ConsoleField(name: "sort", label: "Sorted by", value: sort, kind: .choice(sorts)))
+        var parts: [ConsolePart] = [
             .forms([
                 ConsoleForm(
-                    id: "filter", action: PageAddress.to("/failures"), button: "Show",
-                    fields: [
-                        ConsoleField(name: "kind", label: "Kind", value: context.query("kind") ?? ""),
-                        ConsoleField(name: "queue", label: "Queue", value: context.query("queue") ?? ""),
-                        ConsoleField(name: "sort", label: "Sorted by", value: sort, kind: .choice(sorts)),
-                    ], isSearch: true)
-            ]),
+                    id: "filter", action: PageAddress.to("/failures"), button: "Show", fields: fields, isSearch: true)
+            ])
+        ]
+        if let since, context.mayAct() {
+            let narrow = filter.compactMap { name, value in value.map { (name, $0) } }
+            parts.append(
+                .forms([
+                    OperationPages.preview(
+                        action: "retry",
+                        filter: narrow.filter { !["since", "build"].contains($0.0) } + [
+                            ("since", Figures.field(since)), ("state", "dead"),
+                        ],
+                        button: "Retry all jobs that died since then")
+                ]))
+        }
+        parts.append(
             .table(
                 groups,
                 [
@@ -40,12 +70,28 @@ enum FailurePages {
                         ConsoleCell(
                             group.text("gist") ?? "", href: PageAddress.to("/failures/\(group.text("id") ?? "")"))
                     },
-                    .text("Kind", "kind"), .text("Class", "class"), .count("Failed", "failed"), .count("Dead", "dead"),
-                    .time("First seen", "first_at"), .time("Last seen", "last_at"),
+                    .text("Kind", "kind"), .text("Class", "class"),
+                    .count("Failed", "failed").sorted(by: column("failed", "Failed")),
+                    .count("Dead", "dead").sorted(by: column("dead", "Dead")),
+                    .time("First seen", "first_at").sorted(by: column("first", "First seen")),
+                    .time("Last seen", "last_at").sorted(by: column("last", "Last seen")),
                     .text("First version", "first_version"),
-                ], empty: "No failure is recorded.", next: next),
-        ]
+                ], empty: since == nil ? "No failure is recorded." : "Nothing has failed since then.", next: next,
+                isBrief: true))
         return ConsolePage(title: "Failures by cause", entry: "Failures", parts: parts)
+    }
+
+    /// The builds that began last, and since when the one that is asked for runs.
+    private static func builds(_ context: PageContext) async throws -> (names: [String], since: Date?) {
+        let seen = try await context.json(
+            "select coalesce(jsonb_agg(to_jsonb(v)), '[]') from millrace.versions_seen(10) v"
+        ).elements
+        let names = seen.compactMap { $0.text("version") }
+        guard let asked = context.query("build") else { return (names, nil) }
+        guard let build = seen.first(where: { $0.text("version") == asked }) else {
+            throw ErrorAnswer(.invalid, "the build \(asked.prefix(60)) is not among the last ten", field: "build")
+        }
+        return (names, build.text("first_at").flatMap(Figures.date))
     }
 
     private static func one(_ context: PageContext) async throws -> ConsolePage {
@@ -57,7 +103,7 @@ enum FailurePages {
                 'part', (select jsonb_build_object('looked', f.looked, 'next', f.next::text, 'jobs',
                                 (select coalesce(jsonb_agg(jsonb_build_object('id', j.id, 'kind', j.kind, 'queue', j.queue, 'state', j.state, 'attempt', j.attempt,
                                             'max_attempts', j.max_attempts, 'run_at', j.run_at, 'finished_at', j.finished_at, 'error', left(j.errors -> -1 ->> 'error', 300)) order by j.id desc), '[]')
-                                   from millrace.jobs_shown(f.ids) j))
+                                   from millrace.jobs_shown(f.ids, true) j))
                            from millrace.failure_group_jobs($1, $2, 50, 10000) f))
             """, [.int8(id), .int8(try context.number("after"))])
         guard let group = found["group"], group.text("id") != nil else {
@@ -68,7 +114,8 @@ enum FailurePages {
         var parts: [ConsolePart] = [
             .paragraph(group.text("gist") ?? "", tone: "bad"),
             .facts([
-                ("Kind", .text(group.text("kind"))), ("Class", .text(group.text("class"))),
+                ("Kind", .text(group.text("kind"), href: group.text("kind").map { KindPages.address($0) })),
+                ("Class", .text(group.text("class"))),
                 ("Failed runs", .count(group.int("failed"))), ("Dead jobs", .count(group.int("dead"))),
                 ("First seen", .time(group.text("first_at"))), ("Last seen", .time(group.text("last_at"))),
                 ("First version", .text(group.text("first_version"))),
@@ -81,14 +128,17 @@ enum FailurePages {
                 .forms([
                     OperationPages.preview(
                         action: "retry", filter: [("group", "\(id)"), ("state", "dead")],
-                        button: "Redrive the dead jobs of this group")
+                        button: "Retry all dead jobs of this group")
                 ]))
         }
-        parts += [.heading("Jobs"), JobPages.table(found["part"]?.list("jobs") ?? [], state: "dead", next: next)]
-        let examples = group.list("examples").compactMap(\.plainText)
+        let jobs = found["part"]?.list("jobs") ?? []
+        parts += [.heading("Jobs"), JobPages.table(jobs, state: "dead", next: next)]
+        // Jobs that have succeeded since, or are forgotten, are not in the table.
+        let listed = Set(jobs.compactMap { $0.text("id") })
+        let examples = group.list("examples").compactMap(\.plainText).filter { !listed.contains($0) }
         if !examples.isEmpty {
             parts += [
-                .heading("The latest jobs that failed so"),
+                .heading("Others that failed this way"),
                 .list(examples.map { ConsoleCell("Job \($0)", href: Int($0).map(PageAddress.job)) }),
             ]
         }

@@ -11,29 +11,37 @@ enum JobStory {
             """
             select jsonb_build_object(
                 'job', (select to_jsonb(j) - array['args', 'result', 'metadata'] || jsonb_build_object('args', jsonb_pretty(j.args),
-                               'result', jsonb_pretty(j.result), 'metadata', jsonb_pretty(nullif(j.metadata, '{}'))) from millrace.job_shown($1) j),
+                               'sealed', case when j.args ->> '$millrace' = 'sealed' then j.args ->> 'key' end, 'result', jsonb_pretty(j.result), 'metadata', jsonb_pretty(nullif(j.metadata, '{}'))) from millrace.job_shown($1) j),
                 'why', millrace.why($1), 'forks', millrace.forks_of($1),
                 'steps', (select coalesce(jsonb_agg(to_jsonb(s) - 'value' || jsonb_build_object('value', left(jsonb_pretty(s.value), 400)) order by s.at), '[]') from (select * from millrace.steps_shown($1) limit 200) s),
                 'output', (select to_jsonb(o) - 'value' || jsonb_build_object('value', left(jsonb_pretty(o.value), 4000)) from millrace.state_value_shown($1) o),
                 'published', (select coalesce(jsonb_agg(to_jsonb(p) - 'value' || jsonb_build_object('value', left(p.value::text, 400)) order by p.n), '[]')
                                 from millrace.published_shown($1, (select o.published - 50 from millrace.state_value_shown($1) o), 50) p),
-                'logs', (select coalesce(jsonb_agg(to_jsonb(l) order by l.n), '[]') from (select * from millrace.logs_shown($1) order by n desc limit 200) l))
+                'logs', (select coalesce(jsonb_agg(to_jsonb(l) order by l.n), '[]') from millrace.logs_shown($1, 0, 200) l))
             """, [.int8(id)])
         guard let job = found["job"], let state = job.text("state") else {
-            throw ErrorAnswer(
-                .notFound, "there is no job \(id)",
-                hint: "Of an ended job nothing is left once its retention has passed.")
+            throw ErrorAnswer.noJob(id)
         }
         let steps = found.list("steps")
         var parts: [ConsolePart] = [.facts(facts(job, id: id, state: state))]
         parts += JobPages.why(found["why"])
-        if context.mayAct() { parts.append(.forms(actions(id, state: state, steps, context))) }
+        if context.mayAct() {
+            if let wait = found["why"]?["wait"], wait.text("what") == "signal" {
+                parts.append(.forms([JobForms.signal(id, wait)]))
+            }
+            parts.append(.forms(actions(id, state: state, steps, context)))
+        }
+        if context.mayAct(.admin), ["dead", "cancelled"].contains(state) {
+            let address = PageAddress.to("/jobs/\(id)/edit")
+            parts.append(.list([ConsoleCell("Edit the arguments, then retry", href: address)]))
+        }
         parts += forks(found["forks"])
         parts += errors(job)
-        parts += timeline(steps, job)
+        parts += try await context.part("What happened") { try await waterfall(context, id, job) }
+        parts += Self.steps(steps)
         if let state = found["output"]?.text("value") { parts.append(.code(title: "Given state", text: state)) }
         parts += published(found.list("published"))
-        parts += logs(found.list("logs"))
+        parts += logs(found.list("logs"), id, state: state)
         if context.query("flow") != nil {
             parts += try await flow(context, id)
         } else {
@@ -45,7 +53,16 @@ enum JobStory {
                 ]),
             ]
         }
-        parts.append(.code(title: "Arguments", text: job.text("args") ?? "null"))
+        if let key = job.text("sealed") {
+            parts += [
+                .heading("Arguments"),
+                .paragraph(
+                    "They are sealed: encrypted with the key \(key), and read only where MILLRACE_ENCRYPTION_KEY has it: by the workers that run this kind. The console does not have it."
+                ),
+            ]
+        } else {
+            parts.append(.code(title: "Arguments", text: job.text("args") ?? "null"))
+        }
         if let result = job.text("result") { parts.append(.code(title: "Result", text: result)) }
         if let metadata = job.text("metadata") { parts.append(.code(title: "Metadata", text: metadata)) }
         return ConsolePage(
@@ -57,7 +74,9 @@ enum JobStory {
         var stateCell = ConsoleCell.state(state)
         stateCell.live = "job.\(id).state"
         var facts: [(String, ConsoleCell)] = [
-            ("State", stateCell), ("Queue", .text(job.text("queue"), href: PageAddress.queue(job.text("queue") ?? ""))),
+            ("State", stateCell),
+            ("Kind", .text(job.text("kind"), href: KindPages.address(job.text("kind") ?? ""))),
+            ("Queue", .text(job.text("queue"), href: PageAddress.queue(job.text("queue") ?? ""))),
             ("Priority", .text(job.text("priority"))),
             (
                 "Attempt",
@@ -107,8 +126,8 @@ enum JobStory {
                 "fork", "Start a new job",
                 [
                     ConsoleField(
-                        name: "step", label: "That runs again from step", kind: .choice([""] + names),
-                        hint: "It has the steps before on record. Without a choice it has all of them.")
+                        name: "step", label: "Run again from step", kind: .choice([""] + names),
+                        hint: "It keeps the recorded steps before this one. Without a choice it keeps all of them.")
                 ])
         }
         switch state {
@@ -178,30 +197,20 @@ enum JobStory {
         ]
     }
 
-    /// The steps on a line of time, each from the end of the one before.
-    private static func timeline(_ steps: [TemplateValue], _ job: TemplateValue) -> [ConsolePart] {
+    /// Its runs with all that is on record of them, on one axis.
+    private static func waterfall(_ context: PageContext, _ id: Int64, _ job: TemplateValue) async throws
+        -> [ConsolePart]
+    {
+        let rows = try await context.json(
+            "select coalesce(jsonb_agg(to_jsonb(w)), '[]') from millrace.job_waterfall($1) w", [.int8(id)])
+        let due = ["run_at", "enqueued_at"].map { job.text($0).flatMap(Figures.date) }
+        return Waterfall(rows.elements, due: due).parts(now: context.now)
+    }
+
+    private static func steps(_ steps: [TemplateValue]) -> [ConsolePart] {
         guard !steps.isEmpty else { return [] }
-        let times = steps.compactMap { $0.text("at").flatMap(Figures.date) }
-        guard times.count == steps.count, let last = times.last else { return [] }
-        let start = min(job.text("started_at").flatMap(Figures.date) ?? times[0], times[0])
-        let whole = max(last.timeIntervalSince(start), 0.001)
-        var svg =
-            "<svg viewBox=\"0 0 600 \(steps.count * 20 + 8)\" role=\"img\" aria-label=\"Steps of the job over time\">"
-        var from = start
-        for (index, time) in times.enumerated() {
-            let (left, right) = (
-                from.timeIntervalSince(start) / whole * 400, time.timeIntervalSince(start) / whole * 400
-            )
-            let name = Chart.escaped(String((steps[index].text("name") ?? "").prefix(28)))
-            svg +=
-                "<rect class=\"bar\" x=\"\(Int(190 + left))\" y=\"\(index * 20 + 6)\" width=\"\(max(2, Int(right - left)))\" height=\"12\"/>"
-            svg += "<text x=\"4\" y=\"\(index * 20 + 16)\">\(name)</text>"
-            from = max(from, time)
-        }
-        svg += "</svg>"
         return [
             .heading("Steps"),
-            .chart(title: "Steps", svg: svg, says: "\(steps.count) steps recorded in \(Figures.span(whole))."),
             .table(
                 steps,
                 [
@@ -225,9 +234,14 @@ enum JobStory {
         ]
     }
 
-    private static func logs(_ lines: [TemplateValue]) -> [ConsolePart] {
-        guard !lines.isEmpty else { return [] }
-        return [
+    /// While it runs, its newest lines come to the page as they are written.
+    private static func logs(_ lines: [TemplateValue], _ id: Int64, state: String) -> [ConsolePart] {
+        var parts: [ConsolePart] = []
+        if state == "running" {
+            parts.append(.code(title: "The newest lines of its log", text: tail(lines), live: "job.\(id).tail"))
+        }
+        guard !lines.isEmpty else { return parts }
+        return parts + [
             .heading("Log"),
             .table(
                 lines,
@@ -236,25 +250,56 @@ enum JobStory {
         ]
     }
 
+    /// How many lines a live page shows.
+    static let tailed = 30
+
+    /// As a text of a line each; of long ones the beginning.
+    static func tail(_ lines: [TemplateValue]) -> String {
+        guard !lines.isEmpty else { return "It has written none." }
+        return lines.suffix(tailed).map { line in
+            let at = line.text("at").flatMap(Figures.date).map { String($0.formatted(.iso8601).dropFirst(11)) }
+            let said = (line.text("line") ?? "").prefix(400)
+            return "\(at ?? "") \(line.text("level") ?? "") \(said)"
+        }.joined(separator: "\n")
+    }
+
+    /// As a drawing and a table; of a flow that is too large for one, the beginning as a tree.
     private static func flow(_ context: PageContext, _ id: Int64) async throws -> [ConsolePart] {
+        let parts = try await context.part("The flow") {
+            let found = try await context.json("select to_jsonb(g) from millrace.flow_graph($1) g", [.int8(id)])
+            guard let graph = FlowGraph(found) else {
+                let said = "The flow has too many jobs for a drawing. This is its beginning."
+                return [.paragraph(said, tone: "quiet"), try await tree(context, id)]
+            }
+            guard graph.nodes.count > 1 else { return [.paragraph("This job belongs to no flow.")] }
+            return [.html(graph.html(here: Int(id))), graph.table]
+        }
+        return [.heading("Flow")] + parts
+    }
+
+    private static func tree(_ context: PageContext, _ id: Int64) async throws -> ConsolePart {
         let nodes = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(t)), '[]') from millrace.flow_tree($1, 100) t", [.int8(id)])
-        return [
-            .heading("Flow"),
-            .table(
-                nodes.elements,
-                [
-                    .own("Job") { node in
-                        let depth = node.int("depth") ?? 0
-                        return ConsoleCell(
-                            String(repeating: "· ", count: min(depth, 20)) + (node.text("job") ?? ""),
-                            href: node.int("job").map(PageAddress.job))
-                    }, .text("Kind", "kind"), .state("State", "state"),
-                    .own("Below", number: true) { node in
-                        let hidden = node.int("hidden") ?? 0
-                        return ConsoleCell((node.text("below") ?? "0") + (hidden > 0 ? ", \(hidden) not shown" : ""))
-                    },
-                ], empty: "This job belongs to no flow."),
-        ]
+            "select coalesce(jsonb_agg(to_jsonb(t)), '[]') from millrace.flow_tree($1, 20) t", [.int8(id)])
+        return .table(
+            nodes.elements,
+            [
+                .own("Job") { node in
+                    let depth = node.int("depth") ?? 0
+                    return ConsoleCell(
+                        String(repeating: "· ", count: min(depth, 20)) + (node.text("job") ?? ""),
+                        href: node.int("job").map(PageAddress.job))
+                }, .text("Kind", "kind"), .state("State", "state"),
+                .own("Below", number: true) { node in
+                    let hidden = node.int("hidden") ?? 0
+                    return ConsoleCell((node.text("below") ?? "0") + (hidden > 0 ? ", \(hidden) not shown" : ""))
+                },
+            ], empty: "This job belongs to no flow.")
+    }
+}
+
+extension ErrorAnswer {
+    static func noJob(_ id: Int64) -> ErrorAnswer {
+        ErrorAnswer(
+            .notFound, "job \(id) does not exist", hint: "An ended job is removed once its retention has passed.")
     }
 }

@@ -8,11 +8,16 @@ enum MailPages {
         ConsolePageRoute(path: "/mail", make: list), ConsolePageRoute(path: "/mail/{id}", make: one),
     ]
 
+    static let files: [ConsoleFileRoute] = [ConsoleFileRoute(path: "/mail/{id}/body", make: body)]
+
     private static let states = [
         "", "queued", "sending", "accepted", "delivered", "bounced", "failed", "cancelled", "parked", "unknown",
     ]
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
+        if context.mayAct(), context.query("recipient") != nil || context.query("subject") != nil {
+            return try await searched(context)
+        }
         let found = try await context.json(
             """
             select jsonb_build_object('state', (select to_jsonb(s) from millrace.mail_state() s),
@@ -34,27 +39,112 @@ enum MailPages {
                         .count(state.int("unknown"), href: PageAddress.to("/mail", [("status", "unknown")]))
                     ),
                 ]),
-                .forms([
-                    ConsoleForm(
-                        id: "filter", action: PageAddress.to("/mail"), button: "Show",
-                        fields: [
-                            ConsoleField(
-                                name: "status", label: "Status", value: context.query("status") ?? "",
-                                kind: .choice(states))
-                        ], isSearch: true)
-                ]),
+                .forms(
+                    [
+                        ConsoleForm(
+                            id: "filter", action: PageAddress.to("/mail"), button: "Show",
+                            fields: [
+                                ConsoleField(
+                                    name: "status", label: "Status", value: context.query("status") ?? "",
+                                    kind: .choice(states))
+                            ], isSearch: true)
+                    ] + (context.mayAct() ? [search(context)] : [])),
                 .table(
                     mails,
                     [
                         .own("Message") { mail in
                             ConsoleCell(
-                                String((mail.text("id") ?? "").prefix(8)),
+                                Figures.brief(id: mail.text("id") ?? ""),
                                 href: PageAddress.to("/mail/\(mail.text("id") ?? "")"))
                         }, .text("Kind", "kind"), .state("Status", "status"), .text("Service", "service"),
                         .text("Template", "template"), .count("Attempts", "attempts"), .time("Created", "created_at"),
                         .time("Sent", "sent_at"), .text("Error", "error"),
                     ], empty: "There are no such messages.", next: next),
             ])
+    }
+
+    private static func search(_ context: PageContext) -> ConsoleForm {
+        ConsoleForm(
+            id: "find", action: PageAddress.to("/mail"), button: "Find",
+            fields: [
+                ConsoleField(name: "recipient", label: "Recipient", value: context.query("recipient") ?? ""),
+                ConsoleField(name: "subject", label: "Subject has", value: context.query("subject") ?? ""),
+            ], isSearch: true)
+    }
+
+    /// By recipient and subject, for those who may see them; the audit has that somebody has searched.
+    private static func searched(_ context: PageContext) async throws -> ConsolePage {
+        let asked = ["recipient", "subject"].map { ($0, context.query($0)) }
+        let mails = try await context.json(
+            "select coalesce(jsonb_agg(to_jsonb(m)), '[]') from millrace.mails_found($1, $2, $3::text::uuid, 50) m",
+            [.text(asked[0].1), .text(asked[1].1), .text(context.query("after"))]
+        ).elements
+        let next =
+            mails.count < 50 ? nil : PageAddress.to("/mail", asked + [("after", mails.last?.text("id"))])
+        return ConsolePage(
+            title: "Mail", entry: "Mail",
+            parts: [
+                .forms([search(context)]),
+                .table(
+                    mails,
+                    [
+                        .own("Message") { mail in
+                            ConsoleCell(
+                                Figures.brief(id: mail.text("id") ?? ""),
+                                href: PageAddress.to("/mail/\(mail.text("id") ?? "")"))
+                        },
+                        .own("To") { .text($0.list("recipients").compactMap(\.plainText).joined(separator: ", ")) },
+                        .text("Subject", "subject"), .state("Status", "status"), .time("Created", "created_at"),
+                        .time("Sent", "sent_at"), .text("Error", "error"),
+                    ],
+                    empty: asked[0].1 == nil
+                        ? "None of the newest 5,000 messages has this in its subject." : "There are no such messages.",
+                    next: next),
+            ])
+    }
+
+    private static func content(_ context: PageContext, _ id: String) async throws -> TemplateValue {
+        guard context.mayAct() else {
+            throw ErrorAnswer(
+                .permission, "a viewer may not see what messages say", hint: "ask an operator, or ask for that role")
+        }
+        return try await context.json("select millrace.mail_content_shown($1::text::uuid)", [.text(id)])
+    }
+
+    /// To whom, and what it says; its HTML in a frame that may run and fetch nothing.
+    private static func read(_ context: PageContext, _ id: String) async throws -> [ConsolePart] {
+        let said = try await content(context, id)
+        func addresses(_ name: String) -> ConsoleCell {
+            .text(said.list(name).compactMap(\.plainText).joined(separator: ", "))
+        }
+        var parts: [ConsolePart] = [
+            .heading("What it says"),
+            .facts([
+                ("Subject", .text(said.text("subject"))), ("To", addresses("recipients")), ("Copies", addresses("cc")),
+                ("Blind copies", addresses("bcc")), ("Answers go to", .text(said.text("reply_to"))),
+            ]),
+        ]
+        if said.text("body_html") != nil {
+            let address = Chart.escaped(PageAddress.to("/mail/\(id)/body"))
+            parts.append(.html("<iframe sandbox title=\"What the message says\" src=\"\(address)\"></iframe>"))
+        }
+        if let text = said.text("body_text") { parts.append(.code(title: "As text", text: text)) }
+        return parts
+    }
+
+    private static func body(_ context: PageContext) async throws -> Response {
+        guard let html = try await content(context, try context.uuid()).text("body_html") else {
+            throw ErrorAnswer(.notFound, "this message has no HTML")
+        }
+        return Response(
+            headers: [
+                Header("Content-Type", "text/html; charset=utf-8"),
+                Header(
+                    "Content-Security-Policy",
+                    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self' "
+                        + context.frames),
+                Header("X-Frame-Options", "SAMEORIGIN"), Header("Cache-Control", "no-store"),
+            ], body: .bytes(Array(html.utf8)))
     }
 
     private static func one(_ context: PageContext) async throws -> ConsolePage {
@@ -97,6 +187,12 @@ enum MailPages {
                     ]))
             }
         }
+        if context.query("read") != nil {
+            parts += try await read(context, id)
+        } else if context.mayAct() {
+            let address = PageAddress.to("/mail/\(id)", [("read", "yes")])
+            parts.append(.list([ConsoleCell("Read the message; the audit will say so", href: address)]))
+        }
         parts += [
             .heading("Attempts"),
             .table(
@@ -111,7 +207,7 @@ enum MailPages {
                 [
                     .time("Time", "at"), .state("Event", "type"),
                     .own("Data") { ConsoleCell(String(($0["data"]?.pretty ?? "").prefix(400)), tone: "mono") },
-                ], empty: "The provider has told nothing yet."),
+                ], empty: "The provider has not reported anything yet."),
         ]
         return ConsolePage(title: "Message \(id)", entry: "Mail", parts: parts)
     }

@@ -34,7 +34,7 @@ enum NoticePages {
                 .table(
                     rows,
                     [
-                        .own("Notice") { ConsoleCell(String(($0.text("id") ?? "").prefix(8))) }, .text("Kind", "kind"),
+                        .own("Notice") { ConsoleCell(Figures.brief(id: $0.text("id") ?? "")) }, .text("Kind", "kind"),
                         .text("Channel", "channel"), .text("Provider", "provider"), .state("Status", "status"),
                         .count("Attempts", "attempts"),
                         .own("Alarm") { ConsoleCell($0.isTrue("alarm") ? "yes" : "no") },

@@ -34,15 +34,32 @@ enum OperationPages {
             return ConsoleField(name: name, value: value, kind: .hidden)
         }
         return [
-            .heading("Act on all that this search finds"),
+            .heading("Act on everything this search finds"),
             .forms([
                 ConsoleForm(
-                    id: "bulk", action: PageAddress.to("/operations/new"), button: "See what it would reach",
+                    id: "bulk", action: PageAddress.to("/operations/new"), button: "See what it would affect",
                     fields: hidden + [
                         ConsoleField(name: "state", value: state, kind: .hidden),
                         ConsoleField(name: "action", label: "Action", value: choices[0], kind: .choice(choices)),
                     ], isSearch: true)
             ]),
+        ]
+    }
+
+    /// Below a list: act on the jobs that are selected in it.
+    static func picking(state: String, mayDelete: Bool) -> [ConsolePart] {
+        let choices = (actions[state] ?? []).filter { $0 != "delete" || mayDelete }
+        guard !choices.isEmpty else { return [] }
+        return [
+            .forms([
+                ConsoleForm(
+                    id: "pick", action: PageAddress.to("/operations/new"), button: "Act on the selected jobs",
+                    fields: [
+                        ConsoleField(name: "picked", value: state, kind: .hidden),
+                        ConsoleField(
+                            name: "action", label: "With the selected jobs", value: choices[0], kind: .choice(choices)),
+                    ], isSearch: true)
+            ])
         ]
     }
 
@@ -67,15 +84,24 @@ enum OperationPages {
         guard let action = context.query("action") else {
             throw ErrorAnswer(.invalid, "which action?", field: "action")
         }
-        let filter = filter(context)
+        let picked = context.request.query.filter { $0.name == "id" }.compactMap { Int64($0.value) }
+        guard !picked.isEmpty || context.query("picked") == nil else {
+            throw ErrorAnswer(
+                .invalid, "no job is selected", hint: "go back, and select jobs by the boxes before their numbers")
+        }
+        let filter = picked.isEmpty ? filter(context) : [:]
         let needs = ["reschedule": "run_at", "priority": "priority"][action]
-        let json = JSONLine.object(filter)
-        let found = try await context.json(
-            """
-            select to_jsonb(p) from millrace.operation_preview($1, $2, case $1 when 'reschedule' then '{"run_at": "2100-01-01T00:00:00Z"}'::jsonb when 'priority' then '{"priority": 0}' else '{}' end, 10) p
-            """, [.text(action), .json(json)])
-        let jobs = found.int("jobs") ?? 0
-        let count = found.isTrue("is_exact") ? Figures.count(jobs) : "about \(Figures.count(jobs))"
+        let json =
+            picked.isEmpty
+            ? JSONLine.object(filter) : "{\"ids\":[\(picked.map(String.init).joined(separator: ","))]}"
+        let found = try await reached(by: action, json, context)
+        let jobs = found.int("jobs")
+        let isExact = found.isTrue("is_exact")
+        let count = jobs.map {
+            $0 == 0 && !isExact
+                ? "an unknown number of jobs"
+                : "\(isExact ? "" : "at least ")\(Figures.count($0)) \($0 == 1 ? "job" : "jobs")"
+        }
         var fields: [ConsoleField] = [
             ConsoleField(name: "action", value: action, kind: .hidden),
             ConsoleField(name: "filter", value: json, kind: .hidden),
@@ -94,16 +120,24 @@ enum OperationPages {
                 name: "pace", label: "Jobs a second at most", kind: .number,
                 hint: "Empty: as fast as the database goes."))
         var parts: [ConsolePart] = [
-            .paragraph("\(action) would reach \(count) \(jobs == 1 ? "job" : "jobs")."),
-            .facts(filter.sorted { $0.key < $1.key }.map { ($0.key, ConsoleCell($0.value)) }),
+            .paragraph(
+                count.map { "\(action) would reach \($0)." }
+                    ?? "The jobs could not be counted in time. The action can be started all the same: it shows how far it is, and can be undone.",
+                tone: count == nil ? "warn" : nil),
+            picked.isEmpty
+                ? .facts(filter.sorted { $0.key < $1.key }.map { ($0.key, ConsoleCell($0.value)) })
+                : .facts([("Selected jobs", ConsoleCell(picked.map(String.init).joined(separator: ", ")))]),
         ]
-        if jobs > 0, context.mayAct() {
+        if jobs != 0 || !isExact, context.mayAct() {
             parts.append(
                 .forms([
                     ConsoleForm(
                         id: "start", action: PageAddress.to("/act/operation.start"),
-                        button: "Start: \(action) \(count) jobs", fields: fields)
+                        button: "Start: \(action) \(count ?? "all jobs that fit")", fields: fields)
                 ]))
+        }
+        guard count != nil else {
+            return ConsolePage(title: "What would be affected", entry: "Operations", parts: parts)
         }
         parts += [
             .heading("Some of them"),
@@ -113,9 +147,23 @@ enum OperationPages {
                     .own("Job") { ConsoleCell($0.text("id") ?? "", href: $0.int("id").map(PageAddress.job)) },
                     .text("Kind", "kind"), .text("Queue", "queue"), .state("State", "state"), .time("Due", "run_at"),
                     .text("Error", "error"),
-                ], empty: "No job fits."),
+                ], empty: "No job matches."),
         ]
-        return ConsolePage(title: "What would be reached", entry: "Operations", parts: parts)
+        return ConsolePage(title: "What would be affected", entry: "Operations", parts: parts)
+    }
+
+    /// What the database says; nothing when it could not count in time.
+    private static func reached(by action: String, _ filter: String, _ context: PageContext) async throws
+        -> TemplateValue
+    {
+        do {
+            return try await context.json(
+                """
+                select to_jsonb(p) from millrace.operation_preview($1, $2, case $1 when 'reschedule' then '{"run_at": "2100-01-01T00:00:00Z"}'::jsonb when 'priority' then '{"priority": 0}' else '{}' end, 10) p
+                """, [.text(action), .json(filter)])
+        } catch let error as PostgresError where error.isOfOneStatement {
+            return .null
+        }
     }
 
     private static let columns: [RowColumn] = [
@@ -125,7 +173,8 @@ enum OperationPages {
                 href: PageAddress.to("/operations/\(row.text("id") ?? "")"))
         }, .state("State", "state"), .text("By", "said_by"), .text("Role", "who"), .text("Login", "login"),
         .count("To reach", "jobs"),
-        .count("Done", "done"), .count("Refused", "refused"), .count("Undone", "undone"), .count("Gone past", "past"),
+        .count("Done", "done") { "operation.\($0.text("id") ?? "").done" }, .count("Refused", "refused"),
+        .count("Undone", "undone"), .count("Gone past", "past"),
         .time("Started", "started_at"), .time("Ended", "ended_at"),
     ]
 
@@ -140,9 +189,10 @@ enum OperationPages {
             parts: [
                 .table(
                     rows, columns,
-                    empty: "There was no bulk action. Search for jobs, and act on all that the search finds.",
+                    empty:
+                        "There has been no bulk action yet. Search for jobs, then act on everything the search finds.",
                     next: next)
-            ])
+            ], live: "fleet")
     }
 
     private static func one(_ context: PageContext) async throws -> ConsolePage {
@@ -167,7 +217,10 @@ enum OperationPages {
             ("To reach", .count(operation.int("jobs"))),
             ("Looked at", .count(operation.int("looked"))), ("Done", .count(operation.int("done"))),
             ("Nothing to do", .count(operation.int("nothing"))), ("Refused", .count(operation.int("refused"))),
-            ("Pace", operation.text("pace").map { ConsoleCell("\($0) a second") } ?? ConsoleCell("as fast as it goes")),
+            (
+                "Pace",
+                operation.text("pace").map { ConsoleCell("\($0) a second") } ?? ConsoleCell("as fast as possible")
+            ),
             ("Started", .time(operation.text("started_at"))), ("Ended", .time(operation.text("ended_at"))),
         ]
         if operation.text("undo_started_at") != nil {
@@ -178,7 +231,14 @@ enum OperationPages {
             ]
         }
         if operation.isTrue("can_undo") { facts.append(("Can be undone until", .time(operation.text("undo_until")))) }
-        var parts: [ConsolePart] = [.facts(facts)]
+        let progress = OperationProgress(operation)
+        var parts: [ConsolePart] = []
+        if progress.isOpen {
+            parts.append(
+                .progress(
+                    label: progress.label, share: progress.share, says: progress.says, live: "operation.\(id)"))
+        }
+        parts.append(.facts(facts))
         parts.append(
             .facts(
                 (operation["filter"]?.members ?? [:]).sorted { $0.key < $1.key }.map {
@@ -199,7 +259,9 @@ enum OperationPages {
                     .text("Why not undone", "undo_reason"), .time("Time", "at"),
                 ], empty: "No jobs to show; those of an operation are listed for a day.", next: next),
         ]
-        return ConsolePage(title: "Operation \(id)", entry: "Operations", parts: parts)
+        return ConsolePage(
+            title: "Operation \(id)", entry: "Operations", parts: parts,
+            live: progress.isOpen ? "operation:\(id):\(state)" : nil)
     }
 
     private static func actions(_ id: Int64, _ operation: TemplateValue, _ state: String) -> [ConsoleForm] {
@@ -209,10 +271,10 @@ enum OperationPages {
         }
         var forms: [ConsoleForm] = []
         switch state {
-        case "running": forms += [form("pause", "Pause"), form("stop", "End it here")]
+        case "running": forms += [form("pause", "Pause"), form("stop", "Stop")]
         case "undoing": forms += [form("pause", "Pause the undoing")]
         case "paused":
-            forms += [form("resume", "Go on")] + (operation.isTrue("is_undoing") ? [] : [form("stop", "End it here")])
+            forms += [form("resume", "Go on")] + (operation.isTrue("is_undoing") ? [] : [form("stop", "Stop")])
         default: break
         }
         if operation.isTrue("can_undo") { forms.append(form("undo", "Undo")) }

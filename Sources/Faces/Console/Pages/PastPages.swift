@@ -8,7 +8,7 @@ enum PastPages {
     static let routes: [ConsolePageRoute] = [ConsolePageRoute(path: "/past", make: past)]
 
     /// Where the points of the charts stand; a gap in the samples is a gap in the lines.
-    private struct Grid {
+    fileprivate struct Grid {
         let since: Date
         let step: Double
         let count: Int
@@ -22,14 +22,16 @@ enum PastPages {
 
         var times: [Date] { (0..<count).map { since.addingTimeInterval(step * Double($0)) } }
 
-        func line(_ name: String, _ rows: [TemplateValue], _ value: (TemplateValue) -> Double?) -> Chart.Line {
+        func line(
+            _ name: String, _ tone: String, _ rows: [TemplateValue], _ value: (TemplateValue) -> Double?
+        ) -> Chart.Line {
             var values = [Double?](repeating: nil, count: count)
             for row in rows {
                 guard let at = row.text("at").flatMap(Figures.date) else { continue }
                 let index = Int((at.timeIntervalSince(since) / step).rounded())
                 if values.indices.contains(index) { values[index] = value(row) }
             }
-            return Chart.Line(name: name, values: values)
+            return Chart.Line(name: name, values: values, tone: tone)
         }
     }
 
@@ -37,12 +39,64 @@ enum PastPages {
         { row in row.double(key).map { $0 / max(1, row.double("step_s") ?? 1) } }
     }
 
-    private static let rate: @Sendable (Double) -> String = { "\(($0 * 100).rounded() / 100)/s" }
+    /// The time that a page looks back on: its samples, and what happened in it.
+    struct Recent {
+        fileprivate let rows: [TemplateValue]
+        fileprivate let grid: Grid
+        fileprivate let events: [TemplateValue]
+        fileprivate let marks: [Chart.Event]
+        fileprivate let word: String
 
-    /// Four charts with the events of the fleet on them.
-    static func charts(
+        /// The line beside a figure.
+        func spark(_ name: String, tone: String) -> String? {
+            Chart.spark(
+                grid.line(name, tone, rows) { $0.double(name) }.values, tone: tone,
+                says: "how it was in the last \(word)")
+        }
+
+        private func chart(_ title: String, _ scale: Scale, _ lines: [Chart.Line]) -> ConsolePart {
+            Chart(title: title, scale: scale, times: grid.times, lines: lines, events: marks).part
+        }
+
+        /// What was done and what waited, with the events of the fleet as flags.
+        var work: ConsolePart {
+            .charts([
+                chart(
+                    "Ended runs a second", .rate,
+                    [
+                        grid.line("succeeded", "ok", rows, perSecond("succeeded")),
+                        grid.line("failed", "no", rows, perSecond("failed")),
+                    ]),
+                chart(
+                    "Waiting and running jobs", .count,
+                    [
+                        grid.line("ready", "waits", rows) { $0.double("ready") },
+                        grid.line("running", "going", rows) { $0.double("running") },
+                        grid.line("scheduled", "other", rows) { $0.double("scheduled") },
+                    ]),
+            ])
+        }
+
+        var patience: ConsolePart {
+            .charts([
+                chart(
+                    "How long jobs wait and run", .span,
+                    [
+                        grid.line("wait", "waits", rows) { $0.double("wait_s") },
+                        grid.line("run", "going", rows) { $0.double("run_s") },
+                    ]),
+                chart("Oldest waiting job", .span, [grid.line("oldest", "waits", rows) { $0.double("oldest_s") }]),
+            ])
+        }
+
+        var whatHappened: [ConsolePart] {
+            events.isEmpty ? [] : [.heading("What happened"), table(Array(events.prefix(20)))]
+        }
+    }
+
+    static func recent(
         _ context: PageContext, span: (word: String, seconds: Int, step: Int)
-    ) async throws -> [ConsolePart] {
+    ) async throws -> Recent {
         let found = try await context.json(
             """
             select jsonb_build_object(
@@ -50,56 +104,15 @@ enum PastPages {
                 'events', (select coalesce(jsonb_agg(to_jsonb(e)), '[]') from millrace.fleet_events(millrace.now() - make_interval(secs => $1), millrace.now(), 100) e))
             """, [.float8(Double(span.seconds))])
         let rows = found.list("rows")
-        let grid = Grid(until: context.now, seconds: span.seconds, rows: rows, fallback: span.step)
         let events = found.list("events")
         let marks = events.compactMap { event -> Chart.Event? in
             guard let at = event.text("at").flatMap(Figures.date) else { return nil }
-            return Chart.Event(
-                at: at,
-                text: "\(event.text("event") ?? "") \(event.text("subject") ?? "") \(event.text("detail") ?? "")")
+            let words = ["event", "subject", "detail"].compactMap { event.text($0) }
+            return Chart.Event(at: at, text: words.joined(separator: " "))
         }
-        func chart(_ title: String, _ lines: [Chart.Line], _ spell: @escaping @Sendable (Double) -> String)
-            -> ConsolePart
-        {
-            var chart = Chart(title: title, times: grid.times, lines: lines, events: marks)
-            chart.spell = spell
-            return chart.part
-        }
-        let count: @Sendable (Double) -> String = { Figures.count(Int($0.rounded())) }
-        var parts: [ConsolePart] = [
-            .heading("The last \(span.word)"),
-            .tabs(
-                OverviewPages.spans.map {
-                    ConsoleCell(
-                        $0.word, href: PageAddress.to("", [("span", $0.word)]),
-                        tone: $0.word == span.word ? "here" : nil)
-                }),
-            .charts([
-                chart(
-                    "Ended runs a second",
-                    [
-                        grid.line("succeeded", rows, perSecond("succeeded")),
-                        grid.line("failed", rows, perSecond("failed")),
-                    ], rate),
-                chart(
-                    "Waiting and running jobs (large numbers are estimates)",
-                    [
-                        grid.line("ready", rows) { $0.double("ready") },
-                        grid.line("running", rows) { $0.double("running") },
-                        grid.line("scheduled", rows) { $0.double("scheduled") },
-                    ], count),
-                chart(
-                    "How long jobs wait and run",
-                    [grid.line("wait", rows) { $0.double("wait_s") }, grid.line("run", rows) { $0.double("run_s") }],
-                    { Figures.span($0) }),
-                chart(
-                    "Oldest waiting job", [grid.line("oldest", rows) { $0.double("oldest_s") }], { Figures.span($0) }),
-            ]),
-        ]
-        if !events.isEmpty {
-            parts += [.heading("What happened"), table(Array(events.prefix(20)))]
-        }
-        return parts
+        return Recent(
+            rows: rows, grid: Grid(until: context.now, seconds: span.seconds, rows: rows, fallback: span.step),
+            events: events, marks: marks, word: span.word)
     }
 
     private static func table(_ events: [TemplateValue]) -> ConsolePart {
@@ -118,18 +131,43 @@ enum PastPages {
         ).elements
         guard !rows.isEmpty else { return [] }
         let grid = Grid(until: context.now, seconds: 86_400, rows: rows, fallback: 180)
-        var ends = Chart(
-            title: "Ended runs a second, 24 h", times: grid.times,
+        let ends = Chart(
+            title: "Ended runs a second, 24 h", scale: .rate, times: grid.times,
             lines: [
-                grid.line("succeeded", rows, perSecond("succeeded")), grid.line("failed", rows, perSecond("failed")),
+                grid.line("succeeded", "ok", rows, perSecond("succeeded")),
+                grid.line("failed", "no", rows, perSecond("failed")),
             ])
-        ends.spell = rate
         let depth = Chart(
             title: "Ready and running, 24 h", times: grid.times,
             lines: [
-                grid.line("ready", rows) { $0.double("ready") }, grid.line("running", rows) { $0.double("running") },
+                grid.line("ready", "waits", rows) { $0.double("ready") },
+                grid.line("running", "going", rows) { $0.double("running") },
             ])
         return [.heading("The last 24 hours"), .charts([ends.part, depth.part])]
+    }
+
+    static func kindCharts(
+        _ context: PageContext, kind: String, _ span: (word: String, seconds: Int, step: Int)
+    ) async throws -> [ConsolePart] {
+        let rows = try await context.json(
+            "select coalesce(jsonb_agg(to_jsonb(s) order by s.at), '[]') from millrace.samples_kind(millrace.now() - make_interval(secs => $1), millrace.now(), null, $2) s",
+            [.float8(Double(span.seconds)), .text(kind)]
+        ).elements
+        guard !rows.isEmpty else { return [] }
+        let grid = Grid(until: context.now, seconds: span.seconds, rows: rows, fallback: span.step)
+        let ends = Chart(
+            title: "Ended runs a second", scale: .rate, times: grid.times,
+            lines: [
+                grid.line("succeeded", "ok", rows, perSecond("succeeded")),
+                grid.line("failed", "no", rows, perSecond("failed")),
+            ])
+        let took = Chart(
+            title: "How long runs take", scale: .span, times: grid.times,
+            lines: [
+                grid.line("p50", "going", rows) { $0.double("p50_s") },
+                grid.line("p95", "waits", rows) { $0.double("p95_s") },
+            ])
+        return [.charts([ends.part, took.part])]
     }
 
     static func storageCharts(_ context: PageContext) async throws -> [ConsolePart] {
@@ -138,13 +176,16 @@ enum PastPages {
         ).elements
         guard !rows.isEmpty else { return [] }
         let grid = Grid(until: context.now, seconds: 1_209_600, rows: rows, fallback: 3600)
-        var bytes = Chart(
-            title: "Size, 14 days", times: grid.times, lines: [grid.line("bytes", rows) { $0.double("bytes") }])
-        bytes.spell = { Figures.bytes(Int($0)) }
+        let bytes = Chart(
+            title: "Size, 14 days", scale: .bytes, times: grid.times,
+            lines: [grid.line("bytes", "waits", rows) { $0.double("bytes") }])
         let dead = Chart(
-            title: "Dead rows, 14 days", times: grid.times, lines: [grid.line("dead rows", rows) { $0.double("dead") }])
+            title: "Dead rows, 14 days", times: grid.times,
+            lines: [grid.line("dead rows", "other", rows) { $0.double("dead") }])
         return [.heading("The past"), .charts([bytes.part, dead.part])]
     }
+
+    private static let mostQueues = 200
 
     /// The fleet at one moment.
     private static func past(_ context: PageContext) async throws -> ConsolePage {
@@ -162,22 +203,24 @@ enum PastPages {
                 fields: [
                     ConsoleField(
                         name: "at", label: "Moment (UTC)",
-                        value: String(Figures.utc(asked).prefix(16).map { $0 == " " ? "T" : $0 }), kind: .moment)
+                        value: Figures.field(asked), kind: .moment)
                 ], isSearch: true)
         ])
         let found = try await context.json(
             """
             select jsonb_build_object('sample', to_jsonb(m),
-                'queues', (select coalesce(jsonb_agg(to_jsonb(q) order by q.queue), '[]') from millrace.samples_queue(m.since, m.since + make_interval(secs => m.step_s), null, '*') q),
+                'queues', (select jsonb_build_object('all', count(*), 'rows', coalesce(jsonb_agg(to_jsonb(q) - 'place' order by q.queue) filter (where q.place <= $2), '[]'))
+                             from (select s.*, row_number() over (order by s.ready desc, s.running desc, s.succeeded + s.failed desc, s.queue) as place
+                                     from millrace.samples_queue(m.since, m.since + make_interval(secs => m.step_s), null, '*') s) q),
                 'workers', (select coalesce(jsonb_agg(to_jsonb(w) order by w.worker), '[]') from millrace.samples_worker(m.since, m.since + make_interval(secs => m.step_s), null, '*') w),
                 'providers', (select coalesce(jsonb_agg(to_jsonb(p)), '[]') from millrace.samples_provider(m.since, m.since + make_interval(secs => m.step_s)) p),
                 'events', (select coalesce(jsonb_agg(to_jsonb(e)), '[]') from millrace.fleet_events($1 - interval '30 minutes', $1 + interval '30 minutes', 100) e))
               from (select a.kept_since, a.kept_until, a.at, coalesce(a.at, $1) as since, coalesce(a.step_s, 10) as step_s from millrace.sample_at($1) a) m
-            """, [.timestamp(asked)])
+            """, [.timestamp(asked), .int4(Int32(mostQueues))])
         let sample = found["sample"] ?? .null
         guard let at = sample.text("at"), let date = Figures.date(at) else {
             let kept = sample.text("kept_since").flatMap(Figures.date).map {
-                "Samples are kept since \(Figures.utc($0))."
+                "Samples are kept since \(Figures.moment($0))."
             }
             return ConsolePage(
                 title: "The past", entry: "The past",
@@ -187,12 +230,20 @@ enum PastPages {
                         "No sample was taken then. " + (kept ?? "None has been taken yet; a worker takes them.")),
                 ])
         }
+        let queues = found["queues"] ?? .null
+        let all = queues.int("all") ?? 0
+        let others: [ConsolePart] =
+            all > mostQueues
+            ? [
+                .paragraph(
+                    "\(Figures.count(all)) queues had something then; these are the \(mostQueues) with the most jobs ready."
+                )
+            ] : []
         return ConsolePage(
-            title: "The fleet at \(Figures.utc(date))", entry: "The past",
-            parts: [
-                form, .heading("Queues"),
+            title: "The fleet at \(Figures.moment(date))", entry: "The past",
+            parts: [form, .heading("Queues")] + others + [
                 .table(
-                    found.list("queues"),
+                    queues.list("rows"),
                     [
                         .text("Queue", "queue") { PageAddress.queue($0.text("queue") ?? "") }, .count("Ready", "ready"),
                         .count("Running", "running"), .count("Scheduled", "scheduled"), .span("Oldest", "oldest_s"),
@@ -204,7 +255,7 @@ enum PastPages {
                     [
                         .text("Worker", "worker"), .text("Version", "version"), .state("State", "state"),
                         .count("Running", "running"), .count("Slots", "slots"), .count("Stuck", "stuck"),
-                    ], empty: "No worker lived."), .heading("Providers"),
+                    ], empty: "No worker was running."), .heading("Providers"),
                 .table(
                     found.list("providers"),
                     [

@@ -19,7 +19,7 @@ enum QuestPages {
                 .facts([
                     ("Families past their midnight", .count(state.int("due"))), ("Lag", .span(state.double("lag"))),
                     (
-                        "Families that cannot be turned over",
+                        "Families that cannot be rolled over",
                         ConsoleCell(
                             Figures.count(state.int("broken") ?? 0),
                             tone: (state.int("broken") ?? 0) > 0 ? "bad" : "quiet")

@@ -16,6 +16,46 @@ enum QueuePages {
         return queue.int("estimated").map { "about \(Figures.count($0))" } ?? "more than \(Figures.count(ready))"
     }
 
+    /// What `queues_now` says of all queues together: counted, or where there are many of them from the latest sample.
+    struct Totals: Sendable {
+        let queues: Int
+        let ready: String
+        let running: Int?
+        /// Seconds.
+        let oldest: Double?
+        /// When that was so, if not now.
+        let sampled: Date?
+
+        init(_ found: TemplateValue, now: Date) {
+            let rows = found.list("rows")
+            queues = found.int("queues") ?? rows.count
+            sampled = found.text("at").flatMap(Figures.date)
+            if sampled == nil, queues <= rows.count {
+                ready = QueuePages.totalReady(rows)
+                running = rows.reduce(0) { $0 + ($1.int("running") ?? 0) }
+                let times = rows.compactMap { $0.text("oldest_ready_at").flatMap(Figures.date) }
+                oldest = times.min().map { max(0, now.timeIntervalSince($0)) }
+            } else {
+                ready = found.int("ready").map { "about \(Figures.count($0))" } ?? "–"
+                running = found.int("running")
+                oldest = found.double("oldest_s").flatMap { $0 > 0 ? $0 : nil }
+            }
+        }
+
+        /// Where the figures come from, if they were not counted for this page.
+        var note: ConsolePart? {
+            if let sampled {
+                return .paragraph(
+                    "There are \(Figures.count(queues)) queues. Their totals are those of the sample at \(Figures.clock(sampled)).",
+                    tone: "quiet")
+            }
+            return ready == "–"
+                ? .paragraph(
+                    "There are \(Figures.count(queues)) queues, too many to count for each page, and no sample of the last minute. Workers take samples, and a console alone does.",
+                    tone: "warn") : nil
+        }
+    }
+
     static func totalReady(_ queues: [TemplateValue]) -> String {
         let total = queues.reduce(0) { $0 + ($1.int("estimated") ?? $1.int("ready") ?? 0) }
         let capped = queues.filter { ($0.int("ready") ?? 0) >= ($0.int("cap") ?? .max) }
@@ -23,7 +63,13 @@ enum QueuePages {
         return "\(capped.contains { $0.int("estimated") == nil } ? "more than" : "about") \(Figures.count(total))"
     }
 
-    static func table(_ queues: [TemplateValue]) -> ConsolePart {
+    /// Queues of a page.
+    private static let page = 100
+
+    static func table(
+        _ queues: [TemplateValue], empty: String = "There is no queue yet. The first job makes one.",
+        next: String? = nil
+    ) -> ConsolePart {
         .table(
             queues,
             [
@@ -41,15 +87,37 @@ enum QueuePages {
                 .time("Oldest waiting since", "oldest_ready_at"),
                 .own("State") { queue in
                     queue.text("paused_at") == nil
-                        ? ConsoleCell("open", tone: "quiet") : ConsoleCell("paused", tone: "warn")
+                        ? ConsoleCell.state("open", tone: "good") : .state("paused", tone: "warn")
                 },
-            ], empty: "There is no queue yet. The first job makes one.")
+            ], empty: empty, next: next)
     }
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
+        let (search, after) = (context.query("q"), context.query("after"))
         let queues = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(d) order by d.queue), '[]') from millrace.queue_overview() d")
-        return ConsolePage(title: "Queues", entry: "Queues", parts: [table(queues.elements)], live: "fleet")
+            "select coalesce(jsonb_agg(to_jsonb(d) order by d.queue), '[]') from millrace.queue_page($1, $2, $3) d",
+            [.text(search), .text(after), .int4(Int32(page))]
+        ).elements
+        let next =
+            queues.count < page
+            ? nil : PageAddress.to("/queues", [("q", search), ("after", queues.last?.text("queue"))])
+        var parts: [ConsolePart] = []
+        if search != nil || after != nil || next != nil {
+            parts += try await context.part("The totals") {
+                let found = try await context.json("select millrace.queues_now(1)")
+                return Totals(found, now: context.now).note.map { [$0] } ?? []
+            }
+            parts.append(
+                .forms([
+                    ConsoleForm(
+                        id: "filter", action: PageAddress.to("/queues"), button: "Find",
+                        fields: [ConsoleField(name: "q", label: "Queue", value: search ?? "")], isSearch: true)
+                ]))
+        }
+        let none =
+            search.map { "No queue has “\($0)” in its name." } ?? "There is no queue yet. The first job makes one."
+        parts.append(table(queues, empty: none, next: next))
+        return ConsolePage(title: "Queues", entry: "Queues", parts: parts, live: "fleet")
     }
 
     private static func one(_ context: PageContext) async throws -> ConsolePage {
@@ -57,7 +125,7 @@ enum QueuePages {
         let found = try await context.json(
             """
             select jsonb_build_object(
-                'queue', (select to_jsonb(d) from millrace.queue_overview() d where d.queue = $1),
+                'queue', (select to_jsonb(d) from millrace.queue_page(names => array[$1]) d),
                 'why', millrace.why_queue($1),
                 'rates', (select coalesce(jsonb_agg(to_jsonb(r) order by r.succeeded + r.failed desc), '[]') from millrace.rates('1 hour') r where r.queue = $1),
                 'limit', (select to_jsonb(l) from millrace.limit_list() l where l.scope = 'queue' and l.name = $1))
@@ -101,7 +169,7 @@ enum QueuePages {
                     },
                 ], empty: "No run ended in the last hour."),
         ]
-        parts += try await PastPages.queueCharts(context, queue: name)
+        parts += try await context.part("The charts") { try await PastPages.queueCharts(context, queue: name) }
         return ConsolePage(title: "Queue \(name)", entry: "Queues", parts: parts, live: "fleet")
     }
 

@@ -9,14 +9,20 @@ enum SchedulePages {
         ConsolePageRoute(path: "/schedules", make: list), ConsolePageRoute(path: "/schedule", make: one),
     ]
 
+    private static let page = 100
+
     private static func list(_ context: PageContext) async throws -> ConsolePage {
         let schedules = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(s) - 'args' order by s.name), '[]') from millrace.schedules_shown(null) s"
+            "select coalesce(jsonb_agg(to_jsonb(s) - 'args' order by s.name), '[]') from millrace.schedules_shown(null, $1, $2, true) s",
+            [.text(context.query("after")), .int4(Int32(page))]
         ).elements
+        let next = schedules.count < page ? nil : schedules.last?.text("name")
+        let add: [ConsolePart] =
+            context.mayAct(.admin)
+            ? [.list([ConsoleCell("New schedule", href: PageAddress.to("/schedules/new"))])] : []
         return ConsolePage(
             title: "Schedules", entry: "Schedules",
-            parts: [
-                coming(schedules, context.now),
+            parts: add + coming(schedules, context.now) + [
                 .table(
                     schedules,
                     [
@@ -26,36 +32,35 @@ enum SchedulePages {
                         .own("State") { row in
                             if let problem = row.text("problem") { return ConsoleCell(problem, tone: "bad") }
                             return row.text("paused_at") == nil
-                                ? ConsoleCell("open", tone: "quiet") : ConsoleCell("paused", tone: "warn")
+                                ? ConsoleCell.state("open", tone: nil) : .state("paused", tone: "warn")
                         },
-                    ], empty: "There are no schedules. millrace schedules add makes one."),
+                    ], empty: "There are no schedules. millrace schedules add makes one.",
+                    next: next.map { PageAddress.to("/schedules", [("after", $0)]) })
             ])
     }
 
     /// The times of the coming day, drawn: a row for each of the next 20 schedules.
-    private static func coming(_ schedules: [TemplateValue], _ now: Date) -> ConsolePart {
+    private static func coming(_ schedules: [TemplateValue], _ now: Date) -> [ConsolePart] {
         let open = schedules.filter { $0.text("paused_at") == nil && $0.text("next_at") != nil }.prefix(20)
+        guard !open.isEmpty else { return [] }
         let day = 86_400.0
-        var svg =
-            "<svg viewBox=\"0 0 600 \(open.count * 18 + 26)\" role=\"img\" aria-label=\"The coming times of \(open.count) schedules\">"
-        var counts: [String] = []
-        for (index, schedule) in open.enumerated() {
+        let rows = open.map { schedule -> [ConsoleCell] in
             let name = schedule.text("name") ?? ""
             let times = self.times(schedule, now, until: now.addingTimeInterval(day))
-            svg += "<text x=\"4\" y=\"\(index * 18 + 15)\">\(Chart.escaped(String(name.prefix(18))))</text>"
-            for time in times {
-                let x = 170 + time.timeIntervalSince(now) / day * 420
-                svg += "<rect class=\"bar\" x=\"\(Int(x))\" y=\"\(index * 18 + 5)\" width=\"3\" height=\"12\"/>"
-            }
-            counts.append("\(name) \(times.count)\(times.count == 200 ? " or more" : "")")
+            let count = "\(times.count)\(times.count == 200 ? "+" : "")"
+            var bar = ConsoleCell(count)
+            bar.svg = Chart.marks(
+                times.map { $0.timeIntervalSince(now) / day }, says: "\(count) times in the coming day")
+            return [
+                ConsoleCell(name, href: PageAddress.to("/schedule", [("name", name)])), bar, ConsoleCell(count),
+            ]
         }
-        for (share, label) in [(0.0, "now"), (0.25, "+6 h"), (0.5, "+12 h"), (0.75, "+18 h"), (1, "+24 h")] {
-            svg +=
-                "<text x=\"\(Int(170 + share * 420))\" y=\"\(open.count * 18 + 20)\" text-anchor=\"\(share > 0.9 ? "end" : "middle")\">\(label)</text>"
-        }
-        let says =
-            counts.isEmpty ? "Nothing comes." : "Times in the coming day: " + counts.joined(separator: ", ") + "."
-        return .chart(title: "The coming day", svg: svg + "</svg>", says: says)
+        let axis = ConsoleTable.Column(title: "The coming day", ticks: ["now", "+6 h", "+12 h", "+18 h", "+24 h"])
+        return [
+            .table(
+                ConsoleTable(columns: [.text("Schedule"), axis, .number("Times")], rows: Array(rows), empty: "")),
+            .heading("All schedules"),
+        ]
     }
 
     private static func times(_ schedule: TemplateValue, _ now: Date, until end: Date) -> [Date] {
@@ -107,15 +112,24 @@ enum SchedulePages {
             func form(_ id: String, _ button: String) -> ConsoleForm {
                 ConsoleForm(id: id, action: PageAddress.to("/act/schedule.\(id)"), button: button, fields: [field])
             }
-            parts.append(
-                .forms([isPaused ? form("resume", "Resume") : form("pause", "Pause"), form("run", "Run now")]))
+            var forms = [isPaused ? form("resume", "Resume") : form("pause", "Pause"), form("run", "Run now")]
+            if context.mayAct(.admin) {
+                var remove = form("remove", "Remove")
+                remove.isGrave = true
+                forms.append(remove)
+            }
+            parts.append(.forms(forms))
+        }
+        if context.mayAct(.admin) {
+            let address = PageAddress.to("/schedule/edit", [("name", name)])
+            parts.append(.list([ConsoleCell("Edit the schedule", href: address)]))
         }
         let coming = times(schedule, context.now, until: context.now.addingTimeInterval(366 * 86_400)).prefix(10)
         parts += [
             .heading("The coming times"),
             coming.isEmpty
                 ? .paragraph("No time is planned.")
-                : .list(coming.map { ConsoleCell("\(Figures.utc($0)), \(Figures.relative($0, to: context.now))") }),
+                : .list(coming.map { ConsoleCell("\(Figures.moment($0)), \(Figures.relative($0, to: context.now))") }),
             .heading("Past times"),
             .table(
                 found.list("fires"),

@@ -28,7 +28,7 @@ enum SubscriptionPages {
                     [
                         .own("Subscription") { row in
                             ConsoleCell(
-                                String((row.text("id") ?? "").prefix(8)),
+                                Figures.brief(id: row.text("id") ?? ""),
                                 href: PageAddress.to("/subscriptions/\(row.text("id") ?? "")"))
                         }, .own("Plan") { plan($0) }, .state("State", "state"), .text("Store", "store"),
                         .time("Period ends", "period_end"), .own("Renews") { yes($0, "renews") },
@@ -69,7 +69,7 @@ enum SubscriptionPages {
                 ),
                 ("Without an owner", count("unowned")), ("Without a plan", count("unplanned")),
                 (
-                    "Stores that spoke lately",
+                    "Stores heard from lately",
                     .text((state["told"] ?? .null).elements.compactMap(\.plainText).joined(separator: ", "))
                 ),
             ])
@@ -96,7 +96,7 @@ enum SubscriptionPages {
             throw ErrorAnswer(.notFound, "there is no subscription \(id.prefix(40))")
         }
         return ConsolePage(
-            title: "Subscription \(id.prefix(8))", entry: "Subscriptions",
+            title: "Subscription \(Figures.brief(id: id))", entry: "Subscriptions",
             parts: [
                 .facts([
                     ("State", .state(state)), ("Plan", plan(found)), ("Product", .text(found.text("product"))),
@@ -104,7 +104,7 @@ enum SubscriptionPages {
                     ("Owner", owner(found)), ("Renews", yes(found, "renews")),
                     ("Period ends", .time(found.text("period_end"))), ("Grace until", .time(found.text("grace_until"))),
                     ("Revoked", .time(found.text("revoked_at"))), ("Next change", .time(found.text("next_at"))),
-                    ("Heard of last", .time(found.text("told_at"))), ("Since", .time(found.text("created_at"))),
+                    ("Last heard of", .time(found.text("told_at"))), ("Since", .time(found.text("created_at"))),
                 ]),
                 .heading("What the store said"),
                 .table(
@@ -113,7 +113,7 @@ enum SubscriptionPages {
                         .time("The store's time", "at"), .text("Event", "type"), .state("Status", "status"),
                         .text("Product", "product"), .time("Period ends", "period_end"),
                         .own("Renews") { yes($0, "renews") }, .time("Arrived", "arrived_at"), .text("Id", "id"),
-                    ], empty: "The store has not spoken yet."),
+                    ], empty: "Nothing has come from the store yet."),
             ])
     }
 

@@ -57,15 +57,22 @@ enum TemplatePages {
     }
 
     /// Data that show where each variable stands.
-    private static func sample(_ template: MailTemplate) -> TemplateValue {
+    private static func sample(_ template: MailTemplate) -> TemplateValue { sample(template.variables.all) }
+
+    private static func sample(_ variables: [String: Variables.Variable]) -> TemplateValue {
         var data: [String: TemplateValue] = [:]
-        for (name, variable) in template.variables.all {
+        for (name, variable) in variables {
+            if variable.kind == .list {
+                data[name] = .list(Array(repeating: sample(variable.fields), count: min(2, variable.max ?? 2)))
+                continue
+            }
             let text: String =
                 switch variable.kind {
                 case .text: name
                 case .url: "https://example.com/\(name)"
                 case .number: "42"
                 case .html: "<b>\(name)</b>"
+                case .list: ""
                 }
             data[name] = .string(variable.max.map { String(text.prefix($0)) } ?? text)
         }
@@ -81,12 +88,11 @@ enum TemplatePages {
             throw ErrorAnswer(.invalid, "the template cannot be drawn with sample data: \(error)")
         }
         let query = [("name", template.name), ("locale", template.locale), ("version", "\(template.version)")]
-        func frame(_ title: String, _ look: String) -> ConsolePart {
+        func frame(_ title: String, _ look: String) -> String {
             let address = Chart.escaped(
                 PageAddress.to("/template/preview", query.map { ($0.0, $0.1 as String?) } + [("look", look)]))
-            return .html(
-                "<section class=\"\(look == "phone" ? "phone" : "wide")\"><h3>\(title)</h3><iframe sandbox title=\"\(title) preview\" src=\"\(address)\" loading=\"lazy\"></iframe></section>"
-            )
+            return
+                "<section class=\"\(look)\"><h3>\(title)</h3><iframe sandbox title=\"\(title) preview\" src=\"\(address)\"></iframe></section>"
         }
         var parts: [ConsolePart] = [
             .facts([
@@ -100,8 +106,10 @@ enum TemplatePages {
         ]
         if mail.html != nil {
             parts += [
-                .heading("Previews"), frame("Light", "light"), frame("Dark", "dark"), frame("Phone", "phone"),
-                frame("Right to left", "rtl"),
+                .heading("Previews"),
+                .html(
+                    "<div class=\"charts\">" + frame("Light", "light") + frame("Dark", "dark")
+                        + frame("Phone", "phone") + frame("Right to left", "rtl") + "</div>"),
             ]
         }
         parts.append(.code(title: "Text", text: mail.text))

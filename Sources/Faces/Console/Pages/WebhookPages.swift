@@ -60,12 +60,12 @@ enum WebhookPages {
             .table(
                 found.list("deliveries"),
                 [
-                    .own("Event") { ConsoleCell(String(($0.text("event") ?? "").prefix(8))) }, .state("State", "state"),
+                    .own("Event") { ConsoleCell(Figures.brief(id: $0.text("event") ?? "")) }, .state("State", "state"),
                     .count("Attempts", "attempts"), .text("Code", "code"), .text("Error", "error"),
                     .time("Due", "due_at"),
                     .time("Ended", "done_at"),
                 ], empty: "Nothing has been sent yet."),
         ]
-        return ConsolePage(title: "Webhook \(id.prefix(8))", entry: "Webhooks", parts: parts)
+        return ConsolePage(title: "Webhook \(Figures.brief(id: id))", entry: "Webhooks", parts: parts)
     }
 }

@@ -25,7 +25,7 @@ enum WorkerPages {
                         .own("State") { worker in
                             var cell = ConsoleCell.state(worker.text("state"))
                             if let beat = worker.double("silent_s"), beat > 8 {
-                                cell = ConsoleCell("silent for \(Figures.span(beat))", tone: "bad")
+                                cell = .state("silent for \(Figures.span(beat))", tone: "bad")
                             }
                             cell.live = "worker.\(worker.text("worker") ?? "").state"
                             return cell
@@ -38,7 +38,7 @@ enum WorkerPages {
                             return ConsoleCell(queues.isEmpty ? "all" : queues.joined(separator: ", "))
                         },
                         .own("Kinds", number: true) { .count($0.list("kinds").count) },
-                    ], empty: "No worker lives. millrace worker starts one.")
+                    ], empty: "No worker is running. millrace worker starts one.")
             ], live: "fleet")
     }
 
@@ -52,7 +52,7 @@ enum WorkerPages {
             .table(
                 known,
                 [
-                    .text("Version", "version"), .count("Living workers", "workers"), .time("First seen", "first_at"),
+                    .text("Version", "version"), .count("Running workers", "workers"), .time("First seen", "first_at"),
                     .time("Last seen", "last_at"),
                 ], empty: "No worker has run yet.")
         ]
@@ -63,10 +63,6 @@ enum WorkerPages {
         let after = context.query("after").flatMap { names.contains($0) ? $0 : nil } ?? names[0]
         let before =
             context.query("before").flatMap { names.contains($0) ? $0 : nil } ?? names.first { $0 != after } ?? names[1]
-        let rows = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(c)), '[]') from millrace.versions_compare($1, $2) c",
-            [.text(before), .text(after)]
-        ).elements
         parts += [
             .heading("Before and after"),
             .forms([
@@ -77,8 +73,14 @@ enum WorkerPages {
                         ConsoleField(name: "after", label: "After", value: after, kind: .choice(names)),
                     ], isSearch: true)
             ]),
-            comparison(rows),
         ]
+        parts += try await context.part("The comparison") {
+            let rows = try await context.json(
+                "select coalesce(jsonb_agg(to_jsonb(c)), '[]') from millrace.versions_compare($1, $2) c",
+                [.text(before), .text(after)]
+            ).elements
+            return [comparison(rows)]
+        }
         return ConsolePage(title: "Versions", entry: "Versions", parts: parts)
     }
 

@@ -20,6 +20,7 @@
       case '/': document.getElementById('search')?.focus(); break;
       case 'j': go(1); break;
       case 'k': go(at < 0 ? 1 : -1); break;
+      case 'x': rows()[at]?.querySelector('.pick')?.click(); break;
       case 'g': document.querySelector('.brand').click(); break;
       case 'p': document.getElementById('live-pause')?.click(); break;
       case '?': keys.showModal(); break;
@@ -30,25 +31,86 @@
   for (const form of document.querySelectorAll('form.grave')) {
     form.addEventListener('submit', (event) => {
       const button = form.querySelector('button');
-      if (form.dataset.sure) return;
+      if (form.dataset.sure) {
+        const sure = document.createElement('input');
+        sure.type = 'hidden'; sure.name = 'sure'; sure.value = 'yes';
+        form.append(sure);
+        return;
+      }
       event.preventDefault();
       form.dataset.sure = 'yes';
       button.textContent = 'Press again: ' + button.textContent;
     });
   }
+  // What is only of use with a script is made by it.
+  const button = (text, where, act) => {
+    const made = document.createElement('button');
+    made.type = 'button'; made.textContent = text;
+    made.addEventListener('click', () => act(made));
+    where.append(made);
+  };
+  const pick = document.getElementById('pick');
+  if (pick) button('Select all on this page', pick, () => {
+    const boxes = [...document.querySelectorAll('.pick')], every = boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = !every;
+  });
+  if (navigator.clipboard) for (const code of document.querySelectorAll('.code')) {
+    button('Copy', code, (made) => navigator.clipboard.writeText(code.querySelector('pre, .tree').textContent)
+      .then(() => { made.textContent = 'Copied'; }, () => { made.textContent = 'The browser does not allow it'; }));
+  }
+  // Ctrl K opens a field that finds pages, queues, kinds and numbers.
+  const palette = document.getElementById('palette');
+  if (palette) {
+    const field = palette.querySelector('input'), place = palette.querySelector('div');
+    let soon = 0, asked = 0;
+    const find = async () => {
+      const mine = ++asked;
+      try {
+        const found = await (await fetch(palette.dataset.from + '?q=' + encodeURIComponent(field.value.trim()))).json();
+        if (mine !== asked) return;
+        const list = document.createElement('ul');
+        list.className = 'plain';
+        list.append(...found.map(({ label, href }) => {
+          const item = document.createElement('li'), link = document.createElement('a');
+          link.href = href; link.textContent = label;
+          item.append(link);
+          return item;
+        }));
+        place.replaceChildren(...(found.length ? [list] : []));
+      } catch { place.replaceChildren(); }
+    };
+    field.addEventListener('input', () => { clearTimeout(soon); soon = setTimeout(find, 120); });
+    palette.addEventListener('keydown', (event) => {
+      const links = [...place.querySelectorAll('a')], here = links.indexOf(document.activeElement);
+      if (event.key === 'ArrowDown') links[Math.min(here + 1, links.length - 1)]?.focus();
+      else if (event.key === 'ArrowUp') (links[here - 1] ?? field).focus();
+      else if (event.key === 'Enter' && here < 0) links[0]?.click();
+      else return;
+      event.preventDefault();
+    });
+    document.addEventListener('keydown', (event) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key !== 'k' || palette.open) return;
+      event.preventDefault();
+      palette.showModal();
+      field.select();
+      find();
+    });
+  }
   // Hovering over a chart says the value under the pointer.
   for (const chart of document.querySelectorAll('.chart svg[data-points]')) {
-    const says = chart.parentElement.querySelector('.says');
+    const says = chart.closest('.chart').querySelector('.says');
     const summary = says.textContent;
     const points = chart.dataset.points.split('|');
     chart.addEventListener('pointermove', (event) => {
       const box = chart.getBoundingClientRect();
-      const left = Number(chart.dataset.left) / 600, share = (event.clientX - box.left) / box.width;
-      const index = Math.round((share - left) / (1 - left) * (points.length - 1));
+      const index = Math.round((event.clientX - box.left) / box.width * (points.length - 1));
       if (points[index]) says.textContent = points[index];
     });
     chart.addEventListener('pointerleave', () => { says.textContent = summary; });
   }
+  // A browser knows its zone: local times then need no typing.
+  const zone = document.getElementById('zone');
+  if (zone && !zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || '';
   const topic = document.body.dataset.liveTopic;
   if (!topic || !window.EventSource) return;
   const bar = document.querySelector('.live'), state = document.getElementById('live-state'), pause = document.getElementById('live-pause');
@@ -57,12 +119,12 @@
   document.addEventListener('input', () => { wrote = true; });
   const show = (texts) => {
     for (const [name, text] of Object.entries(texts)) {
+      for (const element of document.querySelectorAll('[data-live-value="' + CSS.escape(name) + '"]')) element.value = Number(text);
       for (const element of document.querySelectorAll('[data-live="' + CSS.escape(name) + '"]')) {
         if (element.textContent === text) continue;
+        const frame = element.closest('pre'), end = frame && frame.scrollHeight - frame.scrollTop - frame.clientHeight < 40;
         element.textContent = text;
-        element.classList.remove('changed');
-        void element.offsetWidth;
-        element.classList.add('changed');
+        if (end) frame.scrollTop = frame.scrollHeight;
       }
     }
   };

@@ -26,7 +26,7 @@ package final class GatewayAccess: Sendable {
         package var keySets: [KeySet] = []
         package var issuers: [String] = []
         package var audiences: [String] = []
-        /// The claim that names the tenant; dots lead inside.
+        /// The claim that names the tenant; dots lead into nested values.
         package var tenantClaim = "tenant"
         package var leeway = 30.0
         package var now: @Sendable () -> Date = { Date() }

@@ -15,7 +15,7 @@ extension Setting {
         help: "What signs the tokens of the apps' users (HS256); SUPABASE_JWT_SECRET if not given.")
     package static let gatewaySecretPrevious = Setting(
         "gateway-jwt-secret-previous", .custom(expects: "a secret of at least 32 bytes", complaint: shortSecret),
-        secrecy: .hidden, valueName: "SECRET", help: "The secret before; tokens that it signed are still taken.")
+        secrecy: .hidden, valueName: "SECRET", help: "The previous secret; tokens that it signed are still accepted.")
     /// Other programs read it too, so its length is judged only where it is used.
     package static let supabaseSecret = Setting(
         "supabase-jwt-secret", environment: "SUPABASE_JWT_SECRET", .text, secrecy: .hidden, valueName: "SECRET",
@@ -35,14 +35,14 @@ extension Setting {
         "gateway-jwks-urls",
         .custom(expects: "addresses that begin with https://") { text in
             ListText.items(text).allSatisfy(isKeySetAddress)
-                ? nil : "takes addresses that begin with https://, with commas between them"
-        }, valueName: "URLS", help: "Where the issuers publish their keys (JWKS), with commas between them.")
+                ? nil : "takes addresses that begin with https://, separated by commas"
+        }, valueName: "URLS", help: "Where the issuers publish their keys (JWKS), separated by commas.")
     package static let gatewayIssuers = Setting(
         "gateway-jwt-issuers", .text, valueName: "ISSUERS",
-        help: "Who may have issued a token (iss), with commas between them; of several JWKS, in the same order.")
+        help: "Who may have issued a token (iss), separated by commas; of several JWKS, in the same order.")
     package static let gatewayAudiences = Setting(
         "gateway-jwt-audiences", .text, valueName: "AUDIENCES",
-        help: "For one of these a token must be (aud), with commas between them; any if not given.")
+        help: "The audiences of which a token must have one (aud), separated by commas; any if not given.")
     package static let gatewayTenantClaim = Setting(
         "gateway-tenant-claim",
         .custom(expects: "the name of a claim") { text in
@@ -51,7 +51,7 @@ extension Setting {
             return text == "user_metadata" || text.hasPrefix("user_metadata.")
                 ? "must not be a claim that users write themselves; take app_metadata.tenant" : nil
         }, fallback: "tenant", valueName: "CLAIM",
-        help: "The claim that names the tenant; dots lead inside, as in app_metadata.tenant.")
+        help: "The claim that names the tenant; dots lead into nested values, as in app_metadata.tenant.")
     package static let gatewayLeeway = Setting(
         "gateway-jwt-leeway", .duration(.zero ... .seconds(300)), fallback: "30s", valueName: "DURATION",
         help: "How far the issuers' clocks may be from ours.")
@@ -110,13 +110,13 @@ extension Settings {
         let urls = text(.gatewayKeySets).map(ListText.items) ?? []
         guard urls.isEmpty || !options.issuers.isEmpty else {
             throw Failure(
-                .misused, "MILLRACE_GATEWAY_JWKS_URLS is set, and nobody has said whose tokens are taken",
+                .misused, "MILLRACE_GATEWAY_JWKS_URLS is set, but not whose tokens are accepted",
                 hint: "set MILLRACE_GATEWAY_JWT_ISSUERS to the iss of the tokens: some key sets sign for many apps")
         }
         guard urls.count < 2 || urls.count == options.issuers.count else {
             throw Failure(
                 .misused, "there are \(urls.count) key sets and \(options.issuers.count) issuers",
-                hint: "of several JWKS give the issuer of each, in the same order, in MILLRACE_GATEWAY_JWT_ISSUERS")
+                hint: "with several JWKS give the issuer of each, in the same order, in MILLRACE_GATEWAY_JWT_ISSUERS")
         }
         options.keySets = urls.enumerated().map { index, url in
             GatewayAccess.Options.KeySet(

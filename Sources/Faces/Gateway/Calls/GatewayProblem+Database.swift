@@ -97,9 +97,9 @@ extension GatewayProblem {
         switch error.sqlState {
         case "P0001": GatewayProblem(.invalid, error.message, hint: error.hint)
         case "P0002": GatewayProblem(.notFound, "there is no such thing")
-        case "23505", "23P01": GatewayProblem(.conflict, "there is one like this already")
+        case "23505", "23P01": GatewayProblem(.conflict, "there is already one like this")
         case "23503":
-            GatewayProblem(.conflict, "something that this refers to is not there, or something refers to this")
+            GatewayProblem(.conflict, "something that this refers to does not exist, or something still refers to this")
         case "23502": GatewayProblem(.invalid, "a value is missing")
         case "23514", "23000": GatewayProblem(.invalid, "a value is not one of those allowed")
         case "22P02", "22003", "22007", "22008", "22P03", "22021", "22P05":
@@ -107,9 +107,9 @@ extension GatewayProblem {
         case "54000", "54001": GatewayProblem(.tooLarge, "this is too large")
         case "53400": GatewayProblem(.tooLarge, error.message, hint: error.hint)
         case "55P03": GatewayProblem(.transient, "something else holds this now")
-        case "55000": GatewayProblem(.conflict, "this cannot be done as it is now")
+        case "55000": GatewayProblem(.conflict, "this cannot be done in its current state")
         case "57014": GatewayProblem(.timeout, "this took longer than the database allows")
-        case "40001", "40P01": GatewayProblem(.transient, "two calls met; nothing was done")
+        case "40001", "40P01": GatewayProblem(.transient, "two calls conflicted; nothing was done")
         case "42501": GatewayProblem(.permission, "this is not allowed")
         case "42883", "42P01", "3F000", "42703", "0A000":
             GatewayProblem(.unavailable, "the database has another version than this gateway", retryAfter: 10)

@@ -90,7 +90,7 @@ extension ErrorClass {
         case .authentication: "The token is not accepted"
         case .permission: "This is not allowed"
         case .notFound: "There is no such thing"
-        case .conflict: "It is otherwise by now"
+        case .conflict: "This has changed in the meantime"
         case .cancelled: "This was cancelled"
         case .tooLarge: "This is too large"
         case .unsupported: "This kind is not supported"

@@ -19,7 +19,7 @@ extension GatewayService {
         var call = GatewayRoute(
             .post, "/v1/rpc/{function}", "Calls a function",
             parameters: [GatewayRoute.Parameter("function", .path, "The function's name."), key],
-            body: ["type": "object"], answers: [GatewayRoute.Answer(200, "What the function gives.")],
+            body: ["type": "object"], answers: [GatewayRoute.Answer(200, "What the function returns.")],
             limit: Self.mostOfBody
         ) { try await calls.call($0) }
         call.isOfFunctions = true
@@ -41,7 +41,7 @@ extension GatewayService {
                 ],
                 answers: [
                     GatewayRoute.Answer(
-                        200, "What each function gives, in the order of the calls.",
+                        200, "What each function returns, in the order of the calls.",
                         schema: [
                             "type": "object", "required": ["results"],
                             "properties": ["results": ["type": "array", "items": [:]]],
@@ -55,7 +55,8 @@ extension GatewayService {
         let database = database
         return [
             GatewayRoute(
-                .get, "/v1/documents/{id}/file", "Leads to a file of a document, by a link that is good for an hour",
+                .get, "/v1/documents/{id}/file",
+                "Redirects to a file of a document, by a link that is valid for an hour",
                 parameters: [
                     GatewayRoute.Parameter(
                         "id", .path, "The document.", schema: ["type": "string", "format": "uuid"]),
@@ -65,7 +66,7 @@ extension GatewayService {
                             "type": "string",
                             "enum": ["original", "pdf", "preview", "report", "markdown", "hocr", "alto"],
                         ]),
-                ], answers: [GatewayRoute.Answer(303, "The link stands in Location.", type: nil)]
+                ], answers: [GatewayRoute.Answer(303, "The link is in Location.", type: nil)]
             ) { call in
                 let id = call.request.parameter("id")
                 guard UUID(uuidString: id) != nil else {
@@ -92,7 +93,7 @@ extension GatewayService {
                 open: "/v1/openapi.json", "This description",
                 answers: [
                     GatewayRoute.Answer(200, "An OpenAPI 3.1 document.", schema: ["type": "object"]),
-                    GatewayRoute.Answer(304, "It is the one whose ETag stands in If-None-Match.", type: nil),
+                    GatewayRoute.Answer(304, "It is the one whose ETag is in If-None-Match.", type: nil),
                 ]
             ) { request in
                 try await catalogue.description {

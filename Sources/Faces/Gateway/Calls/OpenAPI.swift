@@ -17,7 +17,7 @@ struct OpenAPI: Sendable {
             "info": [
                 "title": "Millrace", "version": .string(version),
                 "description": .string(
-                    "The door for apps. A function does what the database allows the person of the token to do."),
+                    "The API for apps. A function does what the database allows the token's person to do."),
                 "license": ["name": "Apache License 2.0", "identifier": "Apache-2.0"],
             ],
             "servers": [["url": "/"]],
@@ -80,7 +80,8 @@ struct OpenAPI: Sendable {
         members.add("requestBody", Self.body(.object(schema), isRequired: !needed.isEmpty))
         members.add(
             "responses",
-            responses(route, [GatewayRoute.Answer(200, "What the function gives.", schema: Self.schema(door.result))]))
+            responses(route, [GatewayRoute.Answer(200, "What the function returns.", schema: Self.schema(door.result))])
+        )
         return .object(members)
     }
 

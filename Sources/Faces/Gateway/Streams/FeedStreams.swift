@@ -52,7 +52,7 @@ package struct FeedStreams: Sendable {
     ) throws -> FeedFilter {
         let claimed = try JSONValue.read(caller.claims)["tenant"] ?? .null
         guard claimed == .null || claimed.text != nil else {
-            throw ErrorAnswer(.permission, "the token's claim tenant is no text", field: "Authorization")
+            throw ErrorAnswer(.permission, "the token's claim tenant is not text", field: "Authorization")
         }
         let tenant = claimed.text.flatMap { $0.isEmpty ? nil : $0 } ?? "person:\(caller.subject)"
         return FeedFilter(person: caller.subject, tenant: tenant, topics: topics, ref: ref, lesson: lesson)

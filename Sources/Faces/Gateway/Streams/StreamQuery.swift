@@ -34,7 +34,7 @@ struct StreamQuery: Sendable {
         guard (1...32).contains(names.count), names.allSatisfy({ (1...40).contains($0.utf8.count) }) else {
             throw ErrorAnswer(
                 .invalid, "topics is not a list of names", field: "topics",
-                hint: "give names with commas between them, as in topics=documents,alarms, or leave it out for all")
+                hint: "give names separated by commas, as in topics=documents,alarms, or leave it out for all")
         }
         return names
     }

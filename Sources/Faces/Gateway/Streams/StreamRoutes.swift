@@ -36,7 +36,7 @@ package struct StreamRoutes: Sendable {
         return [
             route(
                 "/v1/me/events", "Streams what changes for the caller",
-                [parameter("topics", "Some topics, with commas between them.", ["type": "string"])], feed.mine),
+                [parameter("topics", "Some topics, separated by commas.", ["type": "string"])], feed.mine),
             route(
                 "/v1/documents/{id}/events", "Streams what changes in a document", [id("The document.")], feed.document),
             route("/v1/lessons/{id}/events", "Streams what changes in a lesson", [id("The lesson.")], feed.lesson),

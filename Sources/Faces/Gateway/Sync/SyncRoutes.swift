@@ -39,7 +39,7 @@ package struct SyncRoutes: Sendable {
 
     private var push: GatewayRoute {
         GatewayRoute(
-            .post, "/v1/sync", "Takes what a device has kept while it was offline", access: .tokenOrDevice,
+            .post, "/v1/sync", "Accepts what a device has stored while it was offline", access: .tokenOrDevice,
             body: [
                 "type": "object", "required": ["device", "ops"], "additionalProperties": false,
                 "properties": [
@@ -101,7 +101,8 @@ package struct SyncRoutes: Sendable {
                     "since", .query, "The position of the last pull; 0 for everything that is kept.",
                     schema: ["type": "integer", "minimum": 0]),
                 GatewayRoute.Parameter(
-                    "limit", .query, "The most events.", schema: ["type": "integer", "minimum": 1, "maximum": 500]),
+                    "limit", .query, "The maximum number of events.",
+                    schema: ["type": "integer", "minimum": 1, "maximum": 500]),
             ],
             answers: [
                 GatewayRoute.Answer(
@@ -159,14 +160,14 @@ package struct SyncRoutes: Sendable {
 
     private var add: GatewayRoute {
         GatewayRoute(
-            .post, "/v1/sync/devices", "Gives a device a token of its own, which is good for 90 days after each use",
+            .post, "/v1/sync/devices", "Gives a device its own token, which is valid for 90 days after each use",
             body: [
                 "type": "object", "required": ["device"], "additionalProperties": false,
                 "properties": ["device": ["type": "string"], "name": ["type": "string"]],
             ],
             answers: [
                 GatewayRoute.Answer(
-                    200, "The token, which is shown this once.",
+                    200, "The token, which is shown only once.",
                     schema: ["type": "object", "properties": ["token": ["type": "string"]]])
             ]
         ) { call in
@@ -183,9 +184,9 @@ package struct SyncRoutes: Sendable {
 
     private var remove: GatewayRoute {
         GatewayRoute(
-            .delete, "/v1/sync/devices/{device}", "Takes a device's token away", access: .tokenOrDevice,
+            .delete, "/v1/sync/devices/{device}", "Removes a device's token", access: .tokenOrDevice,
             parameters: [GatewayRoute.Parameter("device", .path, "The device.")],
-            answers: [GatewayRoute.Answer(204, "It has none any more.", type: nil)]
+            answers: [GatewayRoute.Answer(204, "It no longer has one.", type: nil)]
         ) { call in
             _ = try await one(
                 Statement("select millrace.sync_device_remove($1)::text", [.text(call.request.parameter("device"))]),
@@ -208,7 +209,7 @@ package struct SyncRoutes: Sendable {
         guard let device = value?.text else {
             throw GatewayProblem(
                 .invalid, "the name of the device is missing", field: "device",
-                hint: "give each installation of the app a name of its own, such as a UUID, and keep it")
+                hint: "give each installation of the app its own name, such as a UUID, and keep it")
         }
         return device
     }

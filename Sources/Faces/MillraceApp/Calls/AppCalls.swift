@@ -10,12 +10,14 @@ struct AppCalls: Sendable {
     let tokens: TokenKeeper
     let transport: AppTransport
     let pauses: Pauses
+    let breaker: CircuitBreaker
 
     init(_ configuration: AppConfiguration, pauses: Pauses = Pauses()) {
         self.configuration = configuration
         tokens = TokenKeeper(configuration.tokens)
         transport = AppTransport()
         self.pauses = pauses
+        breaker = CircuitBreaker(configuration.breaker, now: pauses.instant)
     }
 
     enum Credential: Sendable, Hashable {
@@ -27,6 +29,10 @@ struct AppCalls: Sendable {
     }
 
     struct Request: Sendable {
+        /// The function that it calls, for those who measure.
+        var name: String
+        /// Somebody may be in danger: it is made whatever the breaker says.
+        var isUrgent = false
         var method = "GET"
         var url: URL
         var headers: [String: String] = [:]
@@ -42,33 +48,33 @@ struct AppCalls: Sendable {
     func ask<Value: Decodable>(
         _ door: String, _ arguments: [String: AppValue] = [:], as type: Value.Type = Value.self
     ) async throws -> Value {
-        try await call(door, arguments.filter { $0.value != .null }, key: nil)
+        try await askAll(door, arguments.filter { $0.value != .null })
     }
 
     /// The same for a door with a parameter that must be there, also as null.
     func askAll<Value: Decodable>(
         _ door: String, _ arguments: [String: AppValue], as type: Value.Type = Value.self
     ) async throws -> Value {
-        try await call(door, arguments, key: nil)
+        try Self.decoded(try await call(door, arguments, once: false))
     }
 
     /// A door that does something. The gateway does it once, however often the request arrives.
     func act<Value: Decodable>(
         _ door: String, _ arguments: [String: AppValue] = [:], as type: Value.Type = Value.self
     ) async throws -> Value {
-        try await call(door, arguments.filter { $0.value != .null }, key: UUID().uuidString.lowercased())
+        try Self.decoded(try await call(door, arguments.filter { $0.value != .null }, once: true))
     }
 
-    private func call<Value: Decodable>(
-        _ door: String, _ arguments: [String: AppValue], key: String?
-    ) async throws -> Value {
-        var request = try post("v1/rpc/\(door)", arguments)
-        if let key { request.headers["Idempotency-Key"] = key }
-        return try Self.decoded(try await send(request))
+    /// The arguments as they are. Where something is done once, a repeat of the request has the key of the first.
+    func call(_ door: String, _ arguments: [String: AppValue], once: Bool) async throws -> HTTPAnswer {
+        var request = try post("v1/rpc/\(door)", arguments, name: door)
+        request.isUrgent = QueuedOperation.isUrgent(door)
+        if once { request.headers["Idempotency-Key"] = UUID().uuidString.lowercased() }
+        return try await send(request)
     }
 
-    func post(_ path: String, _ body: some Encodable) throws -> Request {
-        var request = Request(method: "POST", url: address(path))
+    func post(_ path: String, _ body: some Encodable, name: String) throws -> Request {
+        var request = Request(name: name, method: "POST", url: address(path))
         request.headers["Content-Type"] = "application/json"
         request.body = .data(try AppJSON.encode(body))
         return request
@@ -91,8 +97,27 @@ struct AppCalls: Sendable {
 
     // MARK: requests
 
-    /// Makes the request, and makes it again by the rules. A refused token is replaced once.
+    /// Makes the request, and tells the observer how it went.
     func send(_ request: Request) async throws -> HTTPAnswer {
+        var attempts = 0
+        guard let observer = configuration.observer else { return try await send(request, &attempts) }
+        let began = pauses.instant()
+        func tell(_ outcome: AppCallReport.Outcome) {
+            let duration = began.duration(to: pauses.instant())
+            observer(AppCallReport(name: request.name, duration: duration, attempts: attempts, outcome: outcome))
+        }
+        do {
+            let answer = try await send(request, &attempts)
+            tell(.succeeded)
+            return answer
+        } catch {
+            tell((error as? AppError).map { .failed($0) } ?? .cancelled)
+            throw error
+        }
+    }
+
+    /// Makes it, and makes it again by the rules. A refused token is replaced once.
+    private func send(_ request: Request, _ attempts: inout Int) async throws -> HTTPAnswer {
         let name = UUID().uuidString.lowercased()
         var attempt = 1
         var rejected: String?
@@ -102,7 +127,7 @@ struct AppCalls: Sendable {
             do {
                 if request.credential == .signIn { token = try await signIn(insteadOf: rejected) }
                 let id = attempt == 1 ? name : "\(name)-\(attempt)"
-                return try await once(request, token: token, id: id)
+                return try await once(request, token: token, id: id, &attempts)
             } catch let error as AppError {
                 if let token, error.errorClass == .authentication, rejected == nil {
                     rejected = token
@@ -121,16 +146,21 @@ struct AppCalls: Sendable {
         return try await tokens.token()
     }
 
-    private func once(_ request: Request, token: String?, id: String) async throws -> HTTPAnswer {
-        let prepared = made(request, token: token, id: id)
-        let answer: HTTPAnswer
+    private func once(
+        _ request: Request, token: String?, id: String, _ attempts: inout Int
+    ) async throws -> HTTPAnswer {
+        // A signed link is another server's.
+        let pass = request.credential == .none ? nil : try breaker.begin(isUrgent: request.isUrgent)
+        attempts += 1
         do {
-            answer = try await transport.send(prepared, request.body)
+            let answer = try await transport.send(made(request, token: token, id: id), request.body)
+            guard answer.isSuccess else { throw AppError(answer, requestID: id) }
+            if let pass { breaker.end(pass, .answered) }
+            return answer
         } catch {
+            if let pass { breaker.end(pass, Task.isCancelled ? .nothing : BreakerMachine.Word(error)) }
             throw Task.isCancelled ? CancellationError() : AppError.from(error, requestID: id)
         }
-        guard answer.isSuccess else { throw AppError(answer, requestID: id) }
-        return answer
     }
 
     func made(_ request: Request, token: String?, id: String) -> URLRequest {
@@ -156,6 +186,7 @@ struct AppCalls: Sendable {
 /// Waiting, chance and the phone's clock, which tests give themselves.
 struct Pauses: Sendable {
     var now: @Sendable () -> Date = { Date() }
+    var instant: @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
     var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 }

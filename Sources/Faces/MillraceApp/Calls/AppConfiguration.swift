@@ -16,6 +16,10 @@ public struct AppConfiguration: Sendable {
     public var heartbeatPatience = Duration.seconds(45)
     /// Sent with each request, such as the app's name and version.
     public var userAgent = "MillraceApp"
+    /// When calls stop for a while because the gateway does not answer.
+    public var breaker = BreakerRules()
+    /// Told of each call when it has ended, for measuring. It runs where the call does: return soon.
+    public var observer: (@Sendable (AppCallReport) -> Void)?
 
     /// With the defaults of everything else.
     public init(url: URL, tokens: any TokenProvider) {

@@ -60,35 +60,47 @@ struct AppTransport: Sendable {
         return configuration
     }
 
-    func send(_ request: URLRequest, _ body: Body) async throws -> HTTPAnswer {
-        let call = SessionCall()
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let done: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { data, response, error in
-                    continuation.resume(
-                        with: Result {
-                            guard let response, error == nil else { throw error ?? URLError(.unknown) }
-                            return try HTTPAnswer(response, data ?? Data())
-                        })
-                }
-                call.begin { [session] in
-                    switch body {
-                    case .none: session.dataTask(with: request, completionHandler: done)
-                    case .data(let data): session.uploadTask(with: request, from: data, completionHandler: done)
-                    case .file(let file): session.uploadTask(with: request, fromFile: file, completionHandler: done)
+    #if canImport(FoundationNetworking)
+        func send(_ request: URLRequest, _ body: Body) async throws -> HTTPAnswer {
+            let call = SessionCall()
+            return try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in
+                    let done: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { data, response, error in
+                        continuation.resume(
+                            with: Result {
+                                guard let response, error == nil else { throw error ?? URLError(.unknown) }
+                                return try HTTPAnswer(response, data ?? Data())
+                            })
+                    }
+                    call.begin { [session] in
+                        switch body {
+                        case .none: session.dataTask(with: request, completionHandler: done)
+                        case .data(let data): session.uploadTask(with: request, from: data, completionHandler: done)
+                        case .file(let file): session.uploadTask(with: request, fromFile: file, completionHandler: done)
+                        }
                     }
                 }
+            } onCancel: {
+                call.cancel()
             }
-        } onCancel: {
-            call.cancel()
         }
-    }
+    #else
+        func send(_ request: URLRequest, _ body: Body) async throws -> HTTPAnswer {
+            let (data, response) =
+                switch body {
+                case .none: try await session.data(for: request)
+                case .data(let data): try await session.upload(for: request, from: data)
+                case .file(let file): try await session.upload(for: request, fromFile: file)
+                }
+            return try HTTPAnswer(response, data)
+        }
+    #endif
 }
 
-/// A request that is begun and cancelled on threads of its own.
+/// A request that is begun, cancelled and ended in this order, whatever thread asks.
 ///
 /// On Linux a session waits for its queue meanwhile, and the queue needs a thread of the pool on which tasks run. If all of these waited, nothing
-/// would go on.
+/// would go on: there each step has a thread of its own. Apple's sessions wait for nothing.
 final class SessionCall: Sendable {
     private let lock = NSLock()
     nonisolated(unsafe) private var task: URLSessionTask?
@@ -96,34 +108,36 @@ final class SessionCall: Sendable {
     nonisolated(unsafe) private var isEnded = false
 
     func begin(_ make: @escaping @Sendable () -> URLSessionTask) {
-        Thread.detachNewThread {
-            self.lock.withLock {
-                guard !self.isEnded else { return }
-                let task = make()
-                task.resume()
-                if self.isCancelled { task.cancel() }
-                self.task = task
-            }
+        step {
+            guard !self.isEnded else { return }
+            let task = make()
+            task.resume()
+            if self.isCancelled { task.cancel() }
+            self.task = task
         }
     }
 
     /// Nothing is begun in the session after this.
     func end(_ session: URLSession) {
-        Thread.detachNewThread {
-            self.lock.withLock {
-                guard !self.isEnded else { return }
-                self.isEnded = true
-                session.invalidateAndCancel()
-            }
+        step {
+            guard !self.isEnded else { return }
+            self.isEnded = true
+            session.invalidateAndCancel()
         }
     }
 
     func cancel() {
-        Thread.detachNewThread {
-            self.lock.withLock {
-                self.isCancelled = true
-                self.task?.cancel()
-            }
+        step {
+            self.isCancelled = true
+            self.task?.cancel()
         }
+    }
+
+    private func step(_ body: @escaping @Sendable () -> Void) {
+        #if canImport(FoundationNetworking)
+            Thread.detachNewThread { self.lock.withLock(body) }
+        #else
+            lock.withLock(body)
+        #endif
     }
 }

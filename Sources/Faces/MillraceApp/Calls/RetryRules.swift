@@ -19,7 +19,7 @@ public struct RetryRules: Sendable, Hashable {
 
     /// How long to wait before the next attempt; nil: there is none. `random` lies in 0..<1 and spreads callers that failed together.
     public func pause(after attempt: Int, _ error: AppError, random: Double) -> Duration? {
-        guard error.mayRetry, attempt < attempts else { return nil }
+        guard error.mayRetry, !error.isBarred, attempt < attempts else { return nil }
         if let asked = error.retryAfter, asked > longestPause { return nil }
         return max(error.retryAfter ?? .zero, spread(attempt, random: random))
     }

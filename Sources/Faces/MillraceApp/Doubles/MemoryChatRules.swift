@@ -101,7 +101,7 @@ extension MemoryState {
         let mine = family(of: me)
         if let known = threads[thread.id] {
             guard known.given == thread, known.members[me] != nil else {
-                throw AppError(.conflict, "thread \(thread.id) exists already, with other content", field: "id")
+                throw AppError(.conflict, "thread \(thread.id) already exists with different content", field: "id")
             }
             return known.id
         }
@@ -111,7 +111,9 @@ extension MemoryState {
                 .permission, "members names somebody who is neither in the family nor an accepted contact",
                 field: "members")
         }
-        guard others?.isEmpty != true else { throw AppError(.invalid, "members names nobody else", field: "members") }
+        guard others?.isEmpty != true else {
+            throw AppError(.invalid, "members has nobody but the person", field: "members")
+        }
         let people = (others ?? Set(mine?.family.members.keys.map { $0 } ?? [])).union([me])
         if !inFamily, let known = threads.values.first(where: { $0.family == nil && Set($0.members.keys) == people }) {
             return known.id
@@ -138,7 +140,7 @@ extension MemoryState {
             var same = known.given
             same.at = message.at
             guard known.sender == me, same == message else {
-                throw AppError(.conflict, "message \(message.id) is sent already, with other content", field: "id")
+                throw AppError(.conflict, "message \(message.id) was already sent with different content", field: "id")
             }
             return known.id
         }

@@ -5,7 +5,7 @@ struct MemoryCheckIns: CheckInClient {
 
     func checkIn(at: Date, place: CheckInPlace?) async throws -> Submission<Date> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in") { state in
             let expiry = try state.checkIn(person, at: state.byOurClock(at, clock))
             state.keep(place, of: person, clock)
             return expiry
@@ -14,11 +14,11 @@ struct MemoryCheckIns: CheckInClient {
 
     func arm(_ watch: WatchSettings) async throws -> Submission<Date> {
         let person = memory.person
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in_arm") { state in
             guard !state.reachable(person).isEmpty else {
                 throw AppError(
                     .conflict, "no contact of this person has a verified address", field: "person",
-                    hint: "Name one with check_in_contact; it counts when the contact has said yes at that address.")
+                    hint: "Name one with check_in_contact; it counts once the contact has agreed through that address.")
             }
             state.endAlarm(of: person)
             let expiry = state.now().addingTimeInterval(watch.every.inSeconds)
@@ -31,7 +31,7 @@ struct MemoryCheckIns: CheckInClient {
 
     func setInterval(_ interval: Duration) async throws -> Submission<Date?> {
         let person = memory.person
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in_set_interval") { state in
             var watch = state.watches[person] ?? MemoryState.unarmed
             watch.settings.every = interval
             if watch.state != "disarmed" {
@@ -46,7 +46,7 @@ struct MemoryCheckIns: CheckInClient {
 
     func pause(until: Date) async throws -> Submission<Date> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in_pause") { state in
             var watch = try state.watch(of: person)
             let until = state.byOurClock(until, clock)
             guard until > state.now() else { throw AppError(.invalid, "until lies in the past", field: "until") }
@@ -62,7 +62,7 @@ struct MemoryCheckIns: CheckInClient {
 
     func disarm(reason: String?) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in_disarm") { state in
             var watch = try state.watch(of: person)
             guard watch.state != "disarmed" else { return false }
             (watch.state, watch.expiration, watch.pausedUntil) = ("disarmed", nil, nil)
@@ -73,7 +73,7 @@ struct MemoryCheckIns: CheckInClient {
 
     func state() async throws -> CheckInState? {
         let person = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("check_in_show") { state in
             let watch = state.watches[person]
             let contacts = state.contacts[person, default: [:]].values
                 .sorted { ($0.contact.step, $0.contact.name) < ($1.contact.step, $1.contact.name) }
@@ -97,41 +97,46 @@ struct MemoryCheckIns: CheckInClient {
 struct MemoryEmergency: EmergencyClient {
     let memory: MemoryContext
 
-    func setContact(_ contact: EmergencyContact) async throws -> Int {
-        try await memory.gateway.act { state in
-            guard contact.name != memory.person else {
+    func setContact(_ contact: EmergencyContact) async throws -> Submission<Int> {
+        let person = memory.person
+        return try await memory.gateway.submit("check_in_contact") { state in
+            guard contact.name != person else {
                 throw AppError(.invalid, "a person cannot be their own contact", field: "contact")
             }
             guard contact.mail != nil || contact.sms != nil || contact.voice != nil || contact.push else {
-                throw AppError(.invalid, "channels is not an object with a channel", field: "channels")
+                throw AppError(.invalid, "channels is not an object with at least one channel", field: "channels")
             }
             var stored =
-                state.contacts[memory.person, default: [:]][contact.name] ?? MemoryState.StoredContact(contact: contact)
+                state.contacts[person, default: [:]][contact.name] ?? MemoryState.StoredContact(contact: contact)
             stored.contact = contact
-            state.contacts[memory.person, default: [:]][contact.name] = stored
+            state.contacts[person, default: [:]][contact.name] = stored
+            state.changed(.checkIns, person, "contact", for: [person], ["contact": .string(contact.name)])
+            if contact.push { state.changed(.checkIns, person, "asked", for: [contact.name]) }
             return stored.consent == "given" ? stored.shown.channels?.count ?? 0 : 0
         }
     }
 
-    func removeContact(_ contact: String) async throws -> Bool {
-        try await memory.gateway.act { state in
-            state.contacts[memory.person]?.removeValue(forKey: contact) != nil
+    func removeContact(_ contact: String) async throws -> Submission<Bool> {
+        let person = memory.person
+        return try await memory.gateway.submit("check_in_contact_remove") { state in
+            guard state.contacts[person]?.removeValue(forKey: contact) != nil else { return false }
+            state.changed(.checkIns, person, "contact_removed", for: [person], ["contact": .string(contact)])
+            state.changed(.checkIns, person, "unwatched", for: [contact])
+            return true
         }
     }
 
-    func accept(_ person: String, agrees: Bool) async throws -> Int {
-        try await memory.gateway.act { state in
-            guard state.contacts[person]?[memory.person]?.contact.push == true else {
-                throw AppError(.not_found, "this person has not named you", field: "person")
-            }
-            state.contacts[person]?[memory.person]?.consent = agrees ? "given" : "declined"
+    func accept(_ person: String, agrees: Bool) async throws -> Submission<Int> {
+        let me = memory.person
+        return try await memory.gateway.submit("check_in_accept") { state in
+            _ = try state.acceptContact(me, ["person": .string(person), "agrees": .bool(agrees)])
             return 1
         }
     }
 
     func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in_help") { state in
             let told = state.reachable(person)
             let known = state.alarms.first {
                 $0.value.person == person && $0.value.state != "resolved" && $0.value.cause == "help"
@@ -139,7 +144,7 @@ struct MemoryEmergency: EmergencyClient {
             let id = known?.key ?? state.makeID()
             if known == nil {
                 state.alarms[id] = MemoryState.StoredAlarm(
-                    person: person, cause: "help", raisedAt: state.now(), told: told)
+                    person: person, cause: "help", raisedAt: state.now(), told: told, note: note)
                 state.changed(
                     .alarms, id.uuidString.lowercased(), "raised", for: [person] + told,
                     ["person": .string(person), "cause": "help"])
@@ -156,19 +161,20 @@ struct MemoryEmergency: EmergencyClient {
 
     func respond(to alarm: UUID, _ answer: AlarmAnswer) async throws -> Submission<String> {
         let me = memory.person
-        return try await memory.gateway.submit(isUrgent: true) { state in
+        return try await memory.gateway.submit("check_in_respond") { state in
             guard var found = state.alarms[alarm], found.person == me || found.told.contains(me) else {
                 throw AppError(.not_found, "there is no such alarm for this contact", field: "alarm")
             }
             guard found.state != "resolved" else { return found.state }
             guard found.person != me || answer == .safe else {
-                throw AppError(.invalid, "the person itself can only say that it is safe", field: "answer")
+                throw AppError(.invalid, "the person can only answer that they are safe", field: "answer")
             }
             switch answer {
             case .safe: found.state = "resolved"
             case .acknowledged, .onMyWay: found.state = "acknowledged"
             case .cannot: break
             }
+            found.answers.append(EmergencyAlarm.Answer(contact: me, answer: answer.rawValue, at: state.now()))
             state.alarms[alarm] = found
             state.changed(
                 .alarms, alarm.uuidString.lowercased(), found.state == "resolved" ? "resolved" : "answered",
@@ -178,7 +184,7 @@ struct MemoryEmergency: EmergencyClient {
     }
 
     func drill() async throws -> UUID {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("check_in_drill") { state in
             let told = state.reachable(memory.person)
             guard !told.isEmpty else {
                 throw AppError(.conflict, "no contact of this person has a verified address", field: "person")
@@ -205,7 +211,8 @@ extension MemoryState.StoredContact {
             contact: contact.name, step: contact.step,
             channels: addresses.compactMap { $0 }.map {
                 CheckInState.Channel(channel: $0.0, address: $0.1, consent: consent)
-            }.sorted { $0.channel < $1.channel })
+            }.sorted { $0.channel < $1.channel }, name: name, label: label, shares: shares,
+            waitSeconds: contact.wait.inSeconds)
     }
 }
 

@@ -4,28 +4,31 @@ struct MemoryDocuments: DocumentService {
     let memory: MemoryContext
 
     func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID {
-        let bytes = try file.bytes
-        var details = details
-        details.title = details.title ?? file.name
-        details.mimeType = file.mimeType
-        details.size = file.size
-        let given = details
-        return try await memory.gateway.act { state in
+        let (bytes, given) = (try file.bytes, details.of(file))
+        return try await memory.gateway.act("document_register") { state in
             let address = state.store(bytes)
             return try state.register(address, given, by: memory.person)
         }
     }
 
     func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID {
-        try await memory.gateway.act { try $0.register(storageURL, details, by: memory.person) }
+        try await memory.gateway.act("document_register") { try $0.register(storageURL, details, by: memory.person) }
+    }
+
+    func submit(_ file: DocumentFile, _ details: DocumentDetails) async throws -> Submission<UUID> {
+        let (bytes, given, person) = (try file.bytes, details.of(file), memory.person)
+        return try await memory.gateway.submit("document_register") { state in
+            let address = state.store(bytes)
+            return try state.register(address, given, by: person)
+        }
     }
 
     func document(_ id: UUID) async throws -> Document {
-        try await memory.gateway.ask { try $0.seen(id, by: memory.person).document }
+        try await memory.gateway.ask("document") { try $0.seen(id, by: memory.person).document }
     }
 
     func documents(_ filter: DocumentFilter) async throws -> [Document] {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("document_list") { state in
             let all = state.documents.values.map(\.document)
                 .filter { document in
                     state.documents[document.id]?.owner == memory.person && document.status != .deleted
@@ -46,7 +49,7 @@ struct MemoryDocuments: DocumentService {
     }
 
     func text(_ id: UUID, pages: ClosedRange<Int>?) async throws -> String {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("document_text") { state in
             let pagesOfIt = try state.seen(id, by: memory.person).text
                 .split(separator: "\u{0C}", omittingEmptySubsequences: false)
             guard let pages else { return pagesOfIt.joined(separator: "\u{0C}") }
@@ -56,7 +59,7 @@ struct MemoryDocuments: DocumentService {
     }
 
     func link(_ id: UUID, _ kind: DocumentFileKind) async throws -> URL {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("document_link") { state in
             let found = try state.seen(id, by: memory.person)
             guard kind == .original || found.document.outputs?.contains(kind.rawValue) == true else {
                 throw AppError(.conflict, "the document has no \(kind.rawValue) now", field: "kind")
@@ -67,12 +70,12 @@ struct MemoryDocuments: DocumentService {
 
     func contents(_ id: UUID, _ kind: DocumentFileKind) async throws -> Data {
         _ = try await link(id, kind)
-        return try await memory.gateway.ask { try $0.seen(id, by: memory.person).data }
+        return try await memory.gateway.ask("document_link") { try $0.seen(id, by: memory.person).data }
     }
 
     func search(_ query: String, after: String?) async throws -> [DocumentMatch] {
         guard after == nil else { return [] }
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("document_search") { state in
             state.documents.values
                 .filter { $0.owner == memory.person && $0.document.status == .completed }
                 .compactMap { found in
@@ -85,12 +88,53 @@ struct MemoryDocuments: DocumentService {
         }
     }
 
-    func retry(_ id: UUID) async throws -> Bool {
-        try await memory.gateway.act { state in
+    func retry(_ id: UUID, pages: [Int]?, mode: ReadingOptions.Mode?) async throws -> Bool {
+        try await memory.gateway.act("document_retry") { state in
             let found = try state.seen(id, by: memory.person).document
             guard found.hasEnded else { throw AppError(.conflict, "the document is being read", field: "id") }
-            guard found.status == .failed else { return false }
+            guard found.status == .failed || mode != nil || pages != nil else { return false }
             state.set(id, .processing, "receive")
+            return true
+        }
+    }
+
+    func analysis(of id: UUID) async throws -> DocumentAnalysis? {
+        try await memory.gateway.ask("document_analysis") { state in
+            _ = try state.seen(id, by: memory.person)
+            return state.analyses[id]
+        }
+    }
+
+    func analyses(in lesson: String, after document: UUID?) async throws -> [DocumentAnalysis] {
+        try await memory.gateway.ask("document_analysis") { state in
+            let all = state.analyses.values.filter { analysis in
+                let found = state.documents[analysis.document]
+                return found?.owner == memory.person && found?.document.lessonId == lesson
+            }.sorted { $0.document.uuidString < $1.document.uuidString }
+            return document.map { after in Array(all.drop { $0.document != after }.dropFirst()) } ?? all
+        }
+    }
+
+    func history(in lesson: String?, since position: Int64) async throws -> [DocumentChange] {
+        try await memory.gateway.ask("document_feed") { state in
+            state.feed.compactMap { person, change in
+                guard person == memory.person, change.topic == FeedTopic.documents.rawValue, change.seq > position,
+                    let id = UUID(uuidString: change.ref),
+                    lesson == nil || state.documents[id]?.document.lessonId == lesson
+                else { return nil }
+                return DocumentChange(
+                    seq: change.seq, at: change.at, id: id, change: change.change, data: change.data)
+            }
+        }
+    }
+
+    func delete(_ id: UUID) async throws -> Submission<Bool> {
+        let person = memory.person
+        return try await memory.gateway.submit("document_delete") { state in
+            guard state.documents[id]?.owner == person, state.documents[id]?.document.status != .deleted else {
+                return false
+            }
+            state.set(id, .deleted, "deleted")
             return true
         }
     }
@@ -99,7 +143,7 @@ struct MemoryDocuments: DocumentService {
         AsyncThrowingStream { progress in
             for first in stride(from: 0, to: ids.count, by: 10) {
                 let ten = ids[first..<min(first + 10, ids.count)]
-                try await memory.gateway.act { state in
+                try await memory.gateway.act("document_delete") { state in
                     for id in ten where state.documents[id]?.owner == memory.person {
                         if state.documents[id]?.document.status != .deleted { state.set(id, .deleted, "deleted") }
                     }
@@ -133,7 +177,7 @@ extension MemoryState {
     mutating func register(_ address: String, _ details: DocumentDetails, by person: String) throws -> UUID {
         if let known = documents[details.id] {
             guard known.owner == person, known.storageURL == address, known.details == details else {
-                throw AppError(.conflict, "document \(details.id) exists already, with other content", field: "id")
+                throw AppError(.conflict, "document \(details.id) already exists with different content", field: "id")
             }
             return details.id
         }
@@ -141,7 +185,7 @@ extension MemoryState {
             throw AppError(.invalid, "the storage_url has an unknown form", field: "storage_url")
         }
         guard address.hasPrefix("https://") || uploads[address] != nil else {
-            throw AppError(.not_found, "nothing has been put under this storage_url", field: "storage_url")
+            throw AppError(.not_found, "nothing has been uploaded under this storage_url", field: "storage_url")
         }
         var document = Document(id: details.id, title: details.title, lessonID: details.lessonID)
         (document.mimeType, document.size, document.createdAt) = (details.mimeType, details.size, now())

@@ -6,8 +6,8 @@ public import Foundation
 /// decodes no pictures; a document's text is its bytes, and so are the files of a picture.
 public actor MemoryGateway {
     private var state: MemoryState
-    private var isOffline = false
-    private var failures: [AppError] = []
+    private var trouble = MemoryTrouble()
+    private var answers: [String: MemoryAnswer] = [:]
     private var waiting: [(id: UUID, isUrgent: Bool, body: @Sendable (inout MemoryState) throws -> Void)] = []
     private var watchers: [UUID: Watcher] = [:]
 
@@ -38,24 +38,59 @@ public actor MemoryGateway {
             families: MemoryFamilies(memory: memory), checkIns: MemoryCheckIns(memory: memory),
             emergency: MemoryEmergency(memory: memory), notifications: MemoryNotifications(memory: memory),
             user: MemoryUser(memory: memory), mail: MemoryMail(memory: memory), feed: MemoryFeed(memory: memory),
-            queue: nil)
+            doors: MemoryDoors(memory: memory), queue: nil)
     }
 
     // MARK: for tests
 
     /// From now on nothing is reached: calls fail as unavailable, and what can wait is queued.
-    public func goOffline() { isOffline = true }
+    public func goOffline() { trouble.isOffline = true }
 
     /// Does what was queued, check-ins first.
     public func comeBack() {
-        isOffline = false
+        trouble.isOffline = false
         let queued = waiting.filter(\.isUrgent) + waiting.filter { !$0.isUrgent }
         waiting = []
         for one in queued { _ = try? change(one.body) }
     }
 
-    /// The next call fails with this error.
-    public func failNext(with error: AppError) { failures.append(error) }
+    /// The next calls fail with this error, one after the other; of a function, only its calls.
+    public func failNext(_ times: Int = 1, with error: AppError, of door: String? = nil) {
+        trouble.next += Array(repeating: (door, error), count: max(0, times))
+    }
+
+    /// From now on calls fail with this error, until `recover`; of a function, only its calls.
+    public func failAlways(with error: AppError, of door: String? = nil) { trouble.always.append((door, error)) }
+
+    /// No call fails or is slow any more. What was counted stays.
+    public func recover() { (trouble.next, trouble.always, trouble.pause) = ([], [], nil) }
+
+    /// From now on each call takes this long. A test gives a `sleep` of its own and so waits for nothing.
+    public func beSlow(
+        by pause: Duration,
+        sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    ) {
+        trouble.pause = { try await sleep(pause) }
+    }
+
+    /// How often a function was called, also where the call failed; without a name, how often any was. What was queued counts when it is queued.
+    public func calls(of door: String? = nil) -> Int {
+        door.map { trouble.counts[$0, default: 0] } ?? trouble.counts.values.reduce(0, +)
+    }
+
+    /// The functions that were called, by name.
+    public var calledDoors: [String] { trouble.counts.keys.sorted() }
+
+    /// Counts from 0 again.
+    public func forgetCalls() { trouble.counts = [:] }
+
+    /// What a function answers, of which this double knows no rules, or others than the test wants.
+    public func answer(
+        _ door: String,
+        _ answer: @escaping @Sendable (_ person: String, _ arguments: [String: AppValue]) throws -> AppValue
+    ) {
+        answers[door] = answer
+    }
 
     /// Whether registered documents are read at once; true at first.
     public func readDocuments(_ atOnce: Bool) { state.readsDocuments = atOnce }
@@ -72,6 +107,17 @@ public actor MemoryGateway {
     public func finish(picture id: UUID, reason: String? = nil) throws {
         try change { try $0.finish(picture: id, reason: reason) }
     }
+
+    /// What a model made of a document.
+    public func put(_ analysis: DocumentAnalysis) { state.analyses[analysis.document] = analysis }
+
+    /// Whether a flag is on; off at first.
+    public func setFlag(_ flag: String, _ isOn: Bool) {
+        if isOn { state.flags.insert(flag) } else { state.flags.remove(flag) }
+    }
+
+    /// What a model asks on the cards of a fact.
+    public func put(question: String, onCard card: UUID) { state.cards[card]?.question = question }
 
     /// A contact has followed the link that it got.
     public func agree(_ contact: String, of person: String) {
@@ -91,30 +137,56 @@ public actor MemoryGateway {
 
     // MARK: calls
 
-    func ask<Value>(_ body: (MemoryState) throws -> Value) throws -> Value {
-        try reach()
+    func ask<Value>(_ door: String, _ body: @Sendable (MemoryState) throws -> Value) async throws -> Value {
+        try await reach(door)
         return try body(state)
     }
 
-    func act<Value>(_ body: (inout MemoryState) throws -> Value) throws -> Value {
-        try reach()
+    func act<Value>(_ door: String, _ body: @Sendable (inout MemoryState) throws -> Value) async throws -> Value {
+        try await reach(door)
         return try change(body)
     }
 
     func submit<Value: Sendable>(
-        isUrgent: Bool = false, _ body: @escaping @Sendable (inout MemoryState) throws -> Value
-    ) throws -> Submission<Value> {
-        if isOffline {
+        _ door: String, _ body: @escaping @Sendable (inout MemoryState) throws -> Value
+    ) async throws -> Submission<Value> {
+        if trouble.isOffline {
+            trouble.counts[door, default: 0] += 1
             let id = state.makeID()
-            waiting.append((id, isUrgent, { _ = try body(&$0) }))
+            waiting.append((id, door.hasPrefix("check_in"), { _ = try body(&$0) }))
             return .queued(id)
         }
-        return .done(try act(body))
+        return .done(try await act(door, body))
     }
 
-    private func reach() throws {
-        if !failures.isEmpty { throw failures.removeFirst() }
-        if isOffline { throw AppError(.unavailable, "the gateway cannot be reached") }
+    /// By the test's own answer, or the rules of this double.
+    func call(_ door: String, _ arguments: [String: AppValue], by person: String) async throws -> AppValue {
+        try await reach(door)
+        if let answer = answers[door] { return try answer(person, arguments) }
+        return try change { try $0.answer(door, arguments, by: person) }
+    }
+
+    func submit(
+        _ door: String, _ arguments: [String: AppValue], id: UUID, by person: String
+    ) async throws -> Submission<AppValue> {
+        if trouble.isOffline {
+            trouble.counts[door, default: 0] += 1
+            let answer = answers[door]
+            let isUrgent = door.hasPrefix("check_in")
+            waiting.append(
+                (
+                    id, isUrgent,
+                    { _ = try answer?(person, arguments) ?? $0.answer(door, arguments, by: person) }
+                ))
+            return .queued(id)
+        }
+        return .done(try await call(door, arguments, by: person))
+    }
+
+    private func reach(_ door: String) async throws {
+        trouble.counts[door, default: 0] += 1
+        if let pause = trouble.pause { try await pause() }
+        try trouble.fail(door)
     }
 
     /// All of it, or nothing.
@@ -170,6 +242,26 @@ struct MemoryContext: Sendable {
     var clock: DeviceClock?
 }
 
+typealias MemoryAnswer = @Sendable (String, [String: AppValue]) throws -> AppValue
+
+/// What a test has said goes wrong, and what was called.
+struct MemoryTrouble {
+    var isOffline = false
+    /// Of which function, or of any.
+    var next: [(door: String?, error: AppError)] = []
+    var always: [(door: String?, error: AppError)] = []
+    var pause: (@Sendable () async throws -> Void)?
+    var counts: [String: Int] = [:]
+
+    mutating func fail(_ door: String) throws {
+        if let index = next.firstIndex(where: { $0.door == nil || $0.door == door }) {
+            throw next.remove(at: index).error
+        }
+        if let found = always.first(where: { $0.door == nil || $0.door == door }) { throw found.error }
+        if isOffline { throw AppError(.unavailable, "the gateway cannot be reached") }
+    }
+}
+
 typealias DeviceClock = @Sendable () -> Date
 
 struct MemoryFeed: FeedClient {
@@ -180,7 +272,7 @@ struct MemoryFeed: FeedClient {
     }
 
     func pull(since position: Int64) async throws -> FeedPage {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("sync_pull") { state in
             let all = state.feed.filter { $0.person == memory.person && $0.change.seq > position }.map(\.change)
             let page = Array(all.prefix(500))
             let hasMore = all.count > page.count

@@ -3,20 +3,22 @@ import Foundation
 struct MemoryLessons: LessonService {
     let memory: MemoryContext
 
-    func put(_ id: String, title: String?) async throws -> LessonOutcome {
+    func put(_ id: String, title: String?, data: [String: AppValue]?) async throws -> Submission<LessonOutcome> {
         let me = memory.person
-        return try await memory.gateway.act { state in
+        return try await memory.gateway.submit("lesson_put") { state in
             guard (1...128).contains(id.count) else {
                 throw AppError(.invalid, "id is missing or too long", field: "id")
             }
             guard let known = state.lessons[me]?[id] else {
                 state.places += 1
-                state.lessons[me, default: [:]][id] = .init(title: title, place: state.places)
+                state.lessons[me, default: [:]][id] = .init(title: title, data: data ?? [:], place: state.places)
                 state.changed(.lessons, id, "created", for: [me])
                 return .created
             }
-            guard let title, title != known.title else { return .unchanged }
-            state.lessons[me]?[id]?.title = title
+            let (newTitle, newData) = (title ?? known.title, data ?? known.data)
+            guard newTitle != known.title || newData != known.data else { return .unchanged }
+            state.lessons[me]?[id]?.title = newTitle
+            state.lessons[me]?[id]?.data = newData
             state.changed(.lessons, id, "updated", for: [me])
             return .updated
         }
@@ -24,7 +26,7 @@ struct MemoryLessons: LessonService {
 
     func lesson(_ id: String) async throws -> Lesson {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("lesson") { state in
             guard let lesson = state.lessons[me]?[id] else {
                 throw AppError(.not_found, "there is no lesson \(id)", field: "id")
             }
@@ -34,9 +36,18 @@ struct MemoryLessons: LessonService {
 
     func lessons(after: String?) async throws -> [Lesson] {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("lesson_list") { state in
             (state.lessons[me] ?? [:]).filter { one in after.flatMap { Int($0) }.map { one.value.place < $0 } ?? true }
                 .sorted { $0.value.place > $1.value.place }.map { state.shown($0.value, $0.key, of: me) }
+        }
+    }
+
+    func delete(_ id: String) async throws -> Submission<Bool> {
+        let me = memory.person
+        return try await memory.gateway.submit("lesson_delete") { state in
+            guard state.lessons[me]?[id] != nil else { return false }
+            state.deleteLesson(id, of: me)
+            return true
         }
     }
 
@@ -45,7 +56,7 @@ struct MemoryLessons: LessonService {
         return AsyncThrowingStream { progress in
             for first in stride(from: 0, to: ids.count, by: 10) {
                 let ten = ids[first..<min(first + 10, ids.count)]
-                try await memory.gateway.act { state in
+                try await memory.gateway.act("lesson_delete") { state in
                     for id in ten where state.lessons[me]?[id] != nil { state.deleteLesson(id, of: me) }
                 }
                 progress.yield(DeleteProgress(done: first + ten.count, total: ids.count))
@@ -61,6 +72,7 @@ struct MemoryLessons: LessonService {
 extension MemoryState {
     struct StoredLesson: Sendable {
         var title: String?
+        var data: [String: AppValue]
         let place: Int
         var completedAt: Date?
     }
@@ -74,7 +86,8 @@ extension MemoryState {
     func shown(_ lesson: StoredLesson, _ id: String, of person: String) -> Lesson {
         let own = documents(in: id, of: person)
         return Lesson(
-            id: id, title: lesson.title, documents: own.count, underWay: own.count { !$0.document.hasEnded },
+            id: id, title: lesson.title, data: lesson.data, documents: own.count,
+            underWay: own.count { !$0.document.hasEnded },
             failed: own.count { $0.document.status == .failed }, completedAt: lesson.completedAt,
             next: String(lesson.place))
     }

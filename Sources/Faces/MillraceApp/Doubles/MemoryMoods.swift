@@ -5,12 +5,19 @@ struct MemoryMoods: MoodService {
 
     func log(_ mood: NewMood) async throws -> Submission<UUID> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit { try $0.log(mood, by: person, clock) }
+        return try await memory.gateway.submit("mood_log") { try $0.log(mood, by: person, clock) }
+    }
+
+    func log(_ moods: [NewMood]) async throws -> [UUID] {
+        let (person, clock) = (memory.person, memory.clock)
+        return try await memory.gateway.act("mood_log_many") { state in
+            try moods.map { try state.log($0, by: person, clock) }
+        }
     }
 
     func delete(_ id: UUID) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("mood_delete") { state in
             guard let old = state.moods[id], old.person == person else {
                 throw AppError(.not_found, "there is no mood \(id) of this person", field: "id")
             }
@@ -23,11 +30,11 @@ struct MemoryMoods: MoodService {
 
     func moods(of person: String?, since: Date?, after: UUID?) async throws -> [Mood] {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("moods") { state in
             let person = person ?? me
             let mine = state.family(of: me)?.name
             guard person == me || (mine != nil && state.family(of: person)?.name == mine) else {
-                throw AppError(.permission, "only the family sees these moods", field: "actor")
+                throw AppError(.permission, "only the family may see these moods", field: "actor")
             }
             let all = state.moods.values
                 .filter { stored in
@@ -47,14 +54,14 @@ struct MemoryMoods: MoodService {
         memory.gateway.changes(for: memory.person, [.moods], since: nil).following {
             $0.data?["person"] == nil  // the family's moods say whose they are
         } read: {
-            let today = try await memory.gateway.ask { $0.today(of: memory.person) }
+            let today = try await memory.gateway.ask("moods") { $0.today(of: memory.person) }
             return try await moods().filter { $0.day == today }
         }
     }
 
     func streak(of person: String?) async throws -> MoodStreak {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("streak") { state in
             let person = try state.seenPerson(person, by: me)
             let today = state.today(of: person)
             let days = Set(state.moods.values.filter { $0.person == person && !$0.isDeleted }.map(\.mood.day))
@@ -75,7 +82,7 @@ struct MemoryMoods: MoodService {
 
     func weeklyStats(of person: String?, week: AppDay?) async throws -> WeeklyStats {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("weekly_stats") { state in
             let person = try state.seenPerson(person, by: me)
             let day = week ?? state.today(of: person)
             // 1970-01-01 was a Thursday; the week begins on Monday.
@@ -100,7 +107,7 @@ extension MemoryState {
     func seenPerson(_ person: String?, by me: String) throws -> String {
         guard let person, person != me else { return me }
         guard let mine = family(of: me), mine.family.members[me] == .parent, mine.family.members[person] != nil else {
-            throw AppError(.permission, "only the person and the family's parents see this", field: "actor")
+            throw AppError(.permission, "only that person and the family's parents may see this", field: "actor")
         }
         return person
     }
@@ -112,7 +119,7 @@ extension MemoryState {
             same.at = mood.at
             // A later one may have counted as now.
             guard old.person == person, same == mood, at >= old.mood.at.addingTimeInterval(-120) else {
-                throw AppError(.conflict, "mood \(mood.id) is logged already, with other content", field: "id")
+                throw AppError(.conflict, "mood \(mood.id) is already logged with different content", field: "id")
             }
             return mood.id
         }

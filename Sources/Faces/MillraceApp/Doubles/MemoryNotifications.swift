@@ -5,7 +5,7 @@ struct MemoryNotifications: NotificationClient {
 
     func addDevice(_ token: String, _ platform: PushPlatform, app: String?) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("device_add") { state in
             guard (8...4096).contains(token.count), token.allSatisfy({ $0.isASCII && !$0.isWhitespace }) else {
                 throw AppError(.invalid, "the token is missing or malformed", field: "token")
             }
@@ -16,7 +16,7 @@ struct MemoryNotifications: NotificationClient {
 
     func removeDevice(_ token: String) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("device_remove") { state in
             guard state.devices[token] == person else { return false }
             state.devices[token] = nil
             return true
@@ -25,7 +25,7 @@ struct MemoryNotifications: NotificationClient {
 
     func setPreferences(_ preferences: NoticePreferences) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("notice_preferences") { state in
             guard TimeZone(identifier: preferences.zone) != nil else {
                 throw AppError(.invalid, "the zone is unknown", field: "zone")
             }
@@ -35,7 +35,7 @@ struct MemoryNotifications: NotificationClient {
 
     func schedule(_ notice: OwnNotice) async throws -> Submission<UUID> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("own_notice_schedule") { state in
             var notice = notice
             notice.at = state.byOurClock(notice.at, clock)
             guard notice.at > state.now().addingTimeInterval(-60) else {
@@ -51,7 +51,7 @@ struct MemoryNotifications: NotificationClient {
 
     func move(_ key: String, to at: Date) async throws -> Submission<Bool> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("own_notice_move") { state in
             guard state.notices[person]?[key]?.isCancelled == false else { return false }
             let due = state.byOurClock(at, clock)
             state.notices[person]?[key]?.notice.at = due
@@ -61,7 +61,7 @@ struct MemoryNotifications: NotificationClient {
 
     func cancel(_ key: String) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("own_notice_cancel") { state in
             guard state.notices[person]?[key]?.isCancelled == false else { return false }
             state.notices[person]?[key]?.isCancelled = true
             return true
@@ -70,7 +70,7 @@ struct MemoryNotifications: NotificationClient {
 
     func scheduleDailyReminder(atHour hour: Int?) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("person_profile") { state in
             if let hour, !(0...23).contains(hour) {
                 throw AppError(.invalid, "the hour is out of range", field: "reminder_hour")
             }
@@ -85,7 +85,7 @@ struct MemoryUser: UserClient {
 
     func setProfile(displayName: String?, locale: String?, zone: String?) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("person_profile") { state in
             if let zone, !zone.isEmpty, TimeZone(identifier: zone) == nil {
                 throw AppError(.invalid, "the zone is unknown", field: "zone")
             }
@@ -99,7 +99,7 @@ struct MemoryUser: UserClient {
     }
 
     func deleteAccount() async throws {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("person_erase") { state in
             let person = memory.person
             for (id, document) in state.documents where document.owner == person {
                 if document.document.status != .deleted { state.set(id, .deleted, "deleted") }
@@ -121,7 +121,7 @@ struct MemoryMail: MailStatusClient {
     let memory: MemoryContext
 
     func status(of id: UUID) async throws -> MailProgress {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("mail_message") { state in
             guard let found = state.mails[id], found.owner == memory.person else {
                 throw AppError(.not_found, "there is no mail \(id)", field: "id")
             }
@@ -140,7 +140,7 @@ struct MemoryMail: MailStatusClient {
     }
 
     func cancel(_ id: UUID) async throws -> Bool {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("mail_cancel") { state in
             guard let found = state.mails[id], found.owner == memory.person, !found.status.isFinal else { return false }
             state.mails[id] = (found.owner, MailProgress(id: id, status: "cancelled"))
             return true

@@ -6,15 +6,15 @@ struct MemoryPictures: PictureService {
 
     func upload(_ file: DocumentFile) async throws -> String {
         let bytes = try file.bytes
-        return try await memory.gateway.act { $0.store(bytes) }
+        return try await memory.gateway.act("document_upload") { $0.store(bytes) }
     }
 
     func process(storageURL: String, _ options: PictureOptions) async throws -> UUID {
-        try await memory.gateway.act { try $0.process(storageURL, options, for: memory.person) }
+        try await memory.gateway.act("media_process") { try $0.process(storageURL, options, for: memory.person) }
     }
 
     func state(_ id: UUID) async throws -> PictureState {
-        try await memory.gateway.ask { try $0.picture(id, of: memory.person).state }
+        try await memory.gateway.ask("media") { try $0.picture(id, of: memory.person).state }
     }
 
     func streamState(_ id: UUID) -> AsyncThrowingStream<PictureState, any Error> {
@@ -22,7 +22,7 @@ struct MemoryPictures: PictureService {
     }
 
     func link(_ id: UUID, _ kind: PictureFileKind) async throws -> URL {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("media_link") { state in
             guard try state.picture(id, of: memory.person).state.file(kind) != nil else {
                 throw AppError(.conflict, "there is no file of this kind", field: "kind")
             }
@@ -30,8 +30,29 @@ struct MemoryPictures: PictureService {
         }
     }
 
+    func keep(_ file: DocumentFile, as id: UUID) async throws -> UUID {
+        let bytes = try file.bytes
+        return try await memory.gateway.act("media_keep") { state in
+            guard state.pictures[id] == nil else {
+                throw AppError(.conflict, "media \(id) exist already", field: "id")
+            }
+            var kept = PictureState(id: id, status: .done)
+            (kept.createdAt, kept.endedAt) = (state.now(), state.now())
+            kept.files = [
+                PictureState.File(
+                    kind: "file", storageUrl: "blob:\(id.uuidString.lowercased())-file", size: bytes.count,
+                    mimeType: file.mimeType)
+            ]
+            state.pictures[id] = MemoryState.StoredPicture(
+                owner: memory.person, storageURL: state.store(bytes), options: PictureOptions(), size: bytes.count,
+                state: kept)
+            state.changed(.media, id.uuidString.lowercased(), "done", for: [memory.person], ["what": "file"])
+            return id
+        }
+    }
+
     func delete(_ id: UUID) async throws {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("media_delete") { state in
             _ = try state.picture(id, of: memory.person)
             state.pictures[id] = nil
             state.changed(.media, id.uuidString.lowercased(), "deleted", for: [memory.person], ["what": "picture"])
@@ -69,14 +90,14 @@ extension MemoryState {
                 throw AppError(.invalid, "give a width, a height, or both, of 1 to 4096", field: "options.thumbnail")
             }
         } else if !options.strip {
-            throw AppError(.invalid, "options ask for nothing", field: "options")
+            throw AppError(.invalid, "options do not ask for anything", field: "options")
         }
         guard address.hasPrefix("blob:") || address.hasPrefix("upload:") else {
             throw AppError(.invalid, "the storage_url has an unknown form", field: "storage_url")
         }
         if let known = pictures[options.id] {
             guard known.owner == person, known.storageURL == address, known.options == options else {
-                throw AppError(.conflict, "media \(options.id) exist already, with other content", field: "id")
+                throw AppError(.conflict, "media \(options.id) already exist with different content", field: "id")
             }
             return options.id
         }

@@ -4,17 +4,19 @@ struct MemoryHobbies: HobbyService {
     let memory: MemoryContext
 
     func presets() async throws -> [String] {
-        try await memory.gateway.ask { _ in ["chess", "cooking", "drawing", "football", "music", "reading"] }
+        try await memory.gateway.ask("hobby_presets") { _ in
+            ["chess", "cooking", "drawing", "football", "music", "reading"]
+        }
     }
 
     func save(_ hobby: NewHobby) async throws -> Submission<UUID> {
         let person = memory.person
-        return try await memory.gateway.submit { try $0.save(hobby, by: person) }
+        return try await memory.gateway.submit("hobby_save") { try $0.save(hobby, by: person) }
     }
 
     func hobbies(in family: String?, after: UUID?) async throws -> [Hobby] {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("hobbies") { state in
             if let family { try state.mustBeIn(family, me) }
             let all = state.hobbies.filter { family == nil ? $0.value.person == me : $0.value.family == family }
                 .map { id, hobby in
@@ -29,7 +31,7 @@ struct MemoryHobbies: HobbyService {
 
     func markSeen(_ hobby: UUID) async throws -> Submission<Bool> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("hobby_seen") { state in
             guard let found = state.hobbies[hobby], let family = state.family(of: person)?.name, found.family == family
             else { throw AppError(.not_found, "there is no hobby \(hobby) in this family", field: "hobby") }
             guard found.person != person, !found.seenBy.contains(person) else { return false }
@@ -41,12 +43,13 @@ struct MemoryHobbies: HobbyService {
 
     func cards(in family: String, after: UUID?) async throws -> [FlashCard] {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("cards") { state in
             try state.mustBeIn(family, me)
             let all = state.cards.filter { $0.value.family == family }.compactMap { id, card -> FlashCard? in
                 guard let hobby = state.hobbies[card.hobby] else { return nil }
                 return FlashCard(
-                    id: id, person: hobby.person, fact: hobby.fact, at: card.at, answered: card.answers[me] != nil)
+                    id: id, person: hobby.person, fact: hobby.fact, at: card.at, answered: card.answers[me] != nil,
+                    question: card.question)
             }.sorted { $0.id.uuidString < $1.id.uuidString }
             return after.map { after in Array(all.drop { $0.id != after }.dropFirst()) } ?? all
         }
@@ -54,7 +57,7 @@ struct MemoryHobbies: HobbyService {
 
     func answer(_ card: UUID, _ answer: String, at: Date) async throws -> Submission<CardAnswer> {
         let person = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("card_answer") { state in
             guard let found = state.cards[card], let hobby = state.hobbies[found.hobby],
                 state.family(of: person)?.name == found.family
             else { throw AppError(.not_found, "there is no card \(card) in this family", field: "card") }
@@ -82,12 +85,12 @@ extension MemoryState {
         let same = hobbies.first { $0.value.person == person && $0.value.name.lowercased() == hobby.name.lowercased() }
         if let known = hobbies[hobby.id] {
             guard known.person == person, same?.key == hobby.id else {
-                throw AppError(.conflict, "hobby \(hobby.id) is saved already, with other content", field: "id")
+                throw AppError(.conflict, "hobby \(hobby.id) is already saved with different content", field: "id")
             }
             hobbies[hobby.id]?.fact = hobby.fact
             return hobby.id
         }
-        if same != nil { throw AppError(.conflict, "this hobby is saved already, under another id", field: "id") }
+        if same != nil { throw AppError(.conflict, "this hobby is already saved under another id", field: "id") }
         let family = family(of: person)?.name
         hobbies[hobby.id] = StoredHobby(
             person: person, family: family, name: hobby.name, fact: hobby.fact, at: now())
@@ -105,7 +108,7 @@ struct MemoryQuests: QuestService {
 
     func today(in family: String) async throws -> Quest {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("quest_today") { state in
             try state.mustBeIn(family, me)
             let day = state.today(of: me)
             let done = state.completions[family]?[day] ?? [:]
@@ -125,7 +128,7 @@ struct MemoryQuests: QuestService {
 
     func complete(in family: String, day: AppDay?, at: Date) async throws -> Submission<QuestResult> {
         let (person, clock) = (memory.person, memory.clock)
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("quest_complete") { state in
             try state.mustBeIn(family, person)
             let at = state.happened(at, clock)
             let day = day ?? state.day(of: at, person)
@@ -134,9 +137,25 @@ struct MemoryQuests: QuestService {
         }
     }
 
+    func complete(_ days: [AppDay], in family: String) async throws -> [QuestResult] {
+        let person = memory.person
+        return try await memory.gateway.act("quest_complete_many") { state in
+            try state.mustBeIn(family, person)
+            return days.map { day in
+                let awarded = state.complete(family, day, by: person, at: state.now())
+                return QuestResult(awarded: awarded, total: state.total(of: person), day: day)
+            }
+        }
+    }
+
+    func streamToday(in family: String) -> AsyncThrowingStream<Quest, any Error> {
+        memory.gateway.changes(for: memory.person, [.quests], since: nil)
+            .following(read: { try await today(in: family) }).withoutRepeats
+    }
+
     func undo(in family: String, person: String?, day: AppDay?) async throws -> Submission<QuestResult> {
         let me = memory.person
-        return try await memory.gateway.submit { state in
+        return try await memory.gateway.submit("quest_undo") { state in
             let person = try state.seenPerson(person, by: me)
             try state.mustBeIn(family, person)
             let day = day ?? state.today(of: person)
@@ -150,7 +169,7 @@ struct MemoryQuests: QuestService {
 
     func history(of person: String?, after: AppDay?) async throws -> [QuestDay] {
         let me = memory.person
-        return try await memory.gateway.ask { state in
+        return try await memory.gateway.ask("quest_history") { state in
             let person = try state.seenPerson(person, by: me)
             guard let family = state.family(of: person)?.name else { return [] }
             return (state.completions[family] ?? [:]).filter { day, _ in after.map { day < $0 } ?? true }
@@ -165,7 +184,7 @@ struct MemoryQuests: QuestService {
 
     func points(of person: String?) async throws -> Int {
         let me = memory.person
-        return try await memory.gateway.ask { state in state.total(of: try state.seenPerson(person, by: me)) }
+        return try await memory.gateway.ask("points") { state in state.total(of: try state.seenPerson(person, by: me)) }
     }
 }
 
@@ -173,7 +192,7 @@ struct MemoryFamilies: FamilyService {
     let memory: MemoryContext
 
     func create(_ family: String, zone: String) async throws -> Bool {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("family_create") { state in
             guard TimeZone(identifier: zone) != nil else {
                 throw AppError(.invalid, "the zone is unknown", field: "zone")
             }
@@ -189,7 +208,7 @@ struct MemoryFamilies: FamilyService {
     }
 
     func invite(_ person: String, to family: String, as role: FamilyRole) async throws -> Date {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("family_invite") { state in
             guard state.families[family]?.members[memory.person] == .parent else {
                 throw AppError(.permission, "only a parent of the family may do this", field: "actor")
             }
@@ -201,24 +220,76 @@ struct MemoryFamilies: FamilyService {
     }
 
     func join(_ family: String, as role: FamilyRole) async throws -> Bool {
-        try await memory.gateway.act { state in
+        try await memory.gateway.act("family_join") { state in
             if state.families[family]?.members[memory.person] != nil { return false }
             guard let invitation = state.families[family]?.invitations[memory.person], invitation.role == role,
-                invitation.expiresAt > state.now()
+                invitation.expiresAt > state.now(), !state.declined.contains([family, memory.person])
             else { throw AppError(.permission, "nobody has invited this person", field: "family") }
             state.families[family]?.invitations[memory.person] = nil
             state.families[family]?.members[memory.person] = role
+            state.changed(.quests, family, "joined", for: state.relatives(of: memory.person))
             return true
         }
     }
 
     func leave(_ family: String) async throws -> Bool {
-        try await memory.gateway.act { $0.families[family]?.members.removeValue(forKey: memory.person) != nil }
+        try await memory.gateway.act("family_leave") {
+            $0.families[family]?.members.removeValue(forKey: memory.person) != nil
+        }
     }
 
     func invitations() async throws -> [Invitation] {
-        try await memory.gateway.ask { state in
+        try await memory.gateway.ask("family_invitations") { state in
             state.families.values.compactMap { $0.invitations[memory.person] }.sorted { $0.family < $1.family }
         }
+    }
+
+    func invitations(to family: String) async throws -> [Invitation] {
+        try await memory.gateway.ask("family_invitations") { state in
+            guard state.families[family]?.members[memory.person] == .parent else {
+                throw AppError(.permission, "only a parent of the family may do this", field: "actor")
+            }
+            return state.families[family]?.invitations.values.sorted { $0.person < $1.person } ?? []
+        }
+    }
+
+    func endInvitation(of person: String, to family: String) async throws -> Bool {
+        let me = memory.person
+        return try await memory.gateway.act("family_uninvite") { state in
+            guard person == me || state.families[family]?.members[me] == .parent else {
+                throw AppError(.permission, "only a parent of the family may do this", field: "actor")
+            }
+            guard state.families[family]?.invitations[person] != nil, !state.declined.contains([family, person]) else {
+                return false
+            }
+            if person == me {
+                return state.declined.insert([family, person]).inserted
+            }
+            state.families[family]?.invitations[person] = nil
+            return true
+        }
+    }
+
+    func move(_ family: String, to zone: String) async throws -> Bool {
+        try await memory.gateway.act("family_zone") { state in
+            guard state.families[family]?.members[memory.person] == .parent else {
+                throw AppError(.permission, "only a parent of the family may do this", field: "actor")
+            }
+            guard TimeZone(identifier: zone) != nil else {
+                throw AppError(.invalid, "the zone is unknown", field: "zone")
+            }
+            guard state.families[family]?.zone != zone else { return false }
+            state.families[family]?.zone = zone
+            return true
+        }
+    }
+
+    func mine() async throws -> MyFamily {
+        try await memory.gateway.ask("family_mine") { $0.myFamily(of: memory.person) }
+    }
+
+    func stream() -> AsyncThrowingStream<MyFamily, any Error> {
+        memory.gateway.changes(for: memory.person, MyFamily.topics, since: nil)
+            .following(read: { try await mine() }).withoutRepeats
     }
 }

@@ -6,6 +6,8 @@ struct MemoryState: Sendable {
     var makeID: @Sendable () -> UUID
 
     var families: [String: Family] = [:]
+    /// Invitations that were declined, by family and person.
+    var declined: Set<[String]> = []
     var profiles: [String: Profile] = [:]
     var moods: [UUID: StoredMood] = [:]
     var hobbies: [UUID: StoredHobby] = [:]
@@ -25,11 +27,16 @@ struct MemoryState: Sendable {
     var notices: [String: [String: StoredNotice]] = [:]
     var uploads: [String: Data] = [:]
     var documents: [UUID: StoredDocument] = [:]
+    var analyses: [UUID: DocumentAnalysis] = [:]
     var pictures: [UUID: StoredPicture] = [:]
     var threads: [UUID: StoredThread] = [:]
     var lessons: [String: [String: StoredLesson]] = [:]
     /// What orders threads, messages and lessons.
     var places = 0
+    /// Those that are on.
+    var flags: Set<String> = []
+    /// As `subscription_mine` answers them.
+    var subscriptions: [String: AppValue] = [:]
     var mails: [UUID: (owner: String, status: MailProgress)] = [:]
     var feed: [(person: String, change: FeedChange)] = []
     /// Registered documents are read at once.
@@ -47,6 +54,8 @@ struct MemoryState: Sendable {
         var locale: String?
         var zone: String?
         var reminderHour: Int?
+        var avatar: String?
+        var map: String?
     }
     struct StoredMood: Sendable {
         let person: String
@@ -67,6 +76,7 @@ struct MemoryState: Sendable {
         let hobby: UUID
         let family: String
         let at: Date
+        var question: String?
         /// By person: whether the answer was right.
         var answers: [String: Bool] = [:]
     }
@@ -80,6 +90,9 @@ struct MemoryState: Sendable {
     struct StoredContact: Sendable {
         var contact: EmergencyContact
         var consent = "asked"
+        var name: String?
+        var label: String?
+        var shares = "nothing"
     }
     struct StoredAlarm: Sendable {
         let person: String
@@ -87,6 +100,8 @@ struct MemoryState: Sendable {
         var state = "open"
         let raisedAt: Date
         var told: [String]
+        var note: String?
+        var answers: [EmergencyAlarm.Answer] = []
     }
     struct StoredNotice: Sendable {
         let id: UUID

@@ -60,6 +60,10 @@ struct LiveChat: ChatService {
         try await context.submit("chat_delete", ["id": AppValue(message)])
     }
 
+    func status(of message: UUID) async throws -> [MessageReader] {
+        try await calls.ask("chat_status", ["id": AppValue(message)])
+    }
+
     func unreadCount() async throws -> Int { try await calls.ask("chat_unread") }
 
     func search(_ query: String, after: String?) async throws -> [ChatMatch] {
@@ -97,8 +101,15 @@ struct LiveLessons: LessonService {
     let context: LiveContext
     private var calls: AppCalls { context.calls }
 
-    func put(_ id: String, title: String?) async throws -> LessonOutcome {
-        try await calls.act("lesson_put", ["id": .string(id), "title": AppValue(title)])
+    func put(_ id: String, title: String?, data: [String: AppValue]?) async throws -> Submission<LessonOutcome> {
+        try await context.submit(
+            "lesson_put",
+            ["id": .string(id), "title": AppValue(title), "data": data.map { .object($0) } ?? .null])
+    }
+
+    func delete(_ id: String) async throws -> Submission<Bool> {
+        try await context.submit("lesson_delete", ["ids": [.string(id)]], as: [Deleted].self)
+            .map { $0.first?.deleted ?? false }
     }
 
     func lesson(_ id: String) async throws -> Lesson {

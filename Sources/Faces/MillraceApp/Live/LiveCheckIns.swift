@@ -38,13 +38,13 @@ struct LiveEmergency: EmergencyClient {
     let context: LiveContext
     private var me: AppValue { .string(context.person) }
 
-    func setContact(_ contact: EmergencyContact) async throws -> Int {
+    func setContact(_ contact: EmergencyContact) async throws -> Submission<Int> {
         var channels: [String: AppValue] = [:]
         if let mail = contact.mail { channels["mail"] = .string(mail) }
         if let sms = contact.sms { channels["sms"] = .string(sms) }
         if let voice = contact.voice { channels["voice"] = .string(voice) }
         if contact.push { channels["push"] = true }
-        return try await context.calls.act(
+        return try await context.submit(
             "check_in_contact",
             [
                 "person": me, "contact": .string(contact.name), "step": AppValue(contact.step),
@@ -52,12 +52,12 @@ struct LiveEmergency: EmergencyClient {
             ])
     }
 
-    func removeContact(_ contact: String) async throws -> Bool {
-        try await context.calls.act("check_in_contact_remove", ["person": me, "contact": .string(contact)])
+    func removeContact(_ contact: String) async throws -> Submission<Bool> {
+        try await context.submit("check_in_contact_remove", ["person": me, "contact": .string(contact)])
     }
 
-    func accept(_ person: String, agrees: Bool) async throws -> Int {
-        try await context.calls.act("check_in_accept", ["person": .string(person), "agrees": .bool(agrees)])
+    func accept(_ person: String, agrees: Bool) async throws -> Submission<Int> {
+        try await context.submit("check_in_accept", ["person": .string(person), "agrees": .bool(agrees)])
     }
 
     func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer> {
@@ -109,6 +109,7 @@ struct LiveNotifications: NotificationClient {
         var data: [String: AppValue] = [:]
         if let title = notice.title { data["title"] = .string(title) }
         if let body = notice.body { data["body"] = .string(body) }
+        if let url = notice.url { data["url"] = .string(url.absoluteString) }
         return try await context.submit(
             "own_notice_schedule",
             [

@@ -23,37 +23,9 @@ struct LiveContext: Sendable {
         return try await queue.submit(QueuedOperation(door, arguments, at: at ?? calls.pauses.now(), id: id))
     }
 
-    private struct UploadLink: Decodable {
-        let url: URL
-        let storageUrl: String
-    }
+    func store(_ file: DocumentFile) async throws -> String { try await calls.store(file) }
 
-    /// Uploads it. The storage URL names it for what takes it over.
-    func store(_ file: DocumentFile) async throws -> String {
-        let link: UploadLink = try await calls.act(
-            "document_upload",
-            ["name": .string(file.name), "mime_type": .string(file.mimeType), "size": .int(Int64(file.size))],
-            as: OneRow<UploadLink>.self
-        ).row
-        try await put(file, to: link.url)
-        return link.storageUrl
-    }
-
-    /// The link takes the bytes once. If an answer was lost, the repeat is told that they are there: registering then shows whether they are.
-    func put(_ file: DocumentFile, to link: URL) async throws {
-        var request = AppCalls.Request(method: "PUT", url: link)
-        request.headers["Content-Type"] = file.mimeType
-        request.body =
-            switch file.content {
-            case .data(let data): .data(data)
-            case .file(let file): .file(file)
-            }
-        request.credential = .none
-        do {
-            _ = try await calls.send(request)
-        } catch let error as AppError where error.errorClass == .conflict {
-        }
-    }
+    func put(_ file: DocumentFile, to link: URL) async throws { try await calls.put(file, to: link) }
 
     func events(_ topics: FeedTopic...) -> AsyncThrowingStream<FeedEvent, any Error> {
         FeedReader(calls: calls, path: "v1/me/events", topics: topics.map(\.rawValue)).events(since: nil)
@@ -82,7 +54,7 @@ struct LiveFeed: FeedClient {
 
     func pull(since position: Int64) async throws -> FeedPage {
         let request = AppCalls.Request(
-            url: calls.address("v1/sync", [URLQueryItem(name: "since", value: String(position))]))
+            name: "sync_pull", url: calls.address("v1/sync", [URLQueryItem(name: "since", value: String(position))]))
         return try AppCalls.decoded(try await calls.send(request))
     }
 }

@@ -8,25 +8,16 @@ struct LiveDocuments: DocumentService {
 
     func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID {
         let storageURL = try await context.store(file)
-        var details = details
-        details.title = details.title ?? file.name
-        details.mimeType = file.mimeType
-        details.size = file.size
-        return try await register(storageURL: storageURL, details)
+        return try await register(storageURL: storageURL, details.of(file))
+    }
+
+    func submit(_ file: DocumentFile, _ details: DocumentDetails) async throws -> Submission<UUID> {
+        guard let queue = context.queue else { return .done(try await upload(file, details)) }
+        return try await queue.submit(file, details.of(file))
     }
 
     func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID {
-        var options: [String: AppValue] = [:]
-        if !details.languages.isEmpty { options["languages"] = AppValue(details.languages) }
-        if details.isStrict { options["policy"] = "strict" }
-        return try await calls.act(
-            "document_register",
-            [
-                "storage_url": .string(storageURL), "title": AppValue(details.title),
-                "mime_type": AppValue(details.mimeType), "size": AppValue(details.size),
-                "lesson_id": AppValue(details.lessonID), "options": options.isEmpty ? .null : .object(options),
-                "password": AppValue(details.password), "id": AppValue(details.id),
-            ])
+        try await calls.act("document_register", details.arguments(storageURL))
     }
 
     // MARK: reading
@@ -89,7 +80,7 @@ struct LiveDocuments: DocumentService {
     }
 
     func contents(_ id: UUID, _ kind: DocumentFileKind) async throws -> Data {
-        var request = AppCalls.Request(url: try await link(id, kind))
+        var request = AppCalls.Request(name: "download", url: try await link(id, kind))
         request.credential = .none
         return try await calls.send(request).body
     }
@@ -98,7 +89,31 @@ struct LiveDocuments: DocumentService {
         try await calls.ask("document_search", ["query": .string(query), "after": AppValue(after)])
     }
 
-    func retry(_ id: UUID) async throws -> Bool { try await calls.act("document_retry", ["id": AppValue(id)]) }
+    func retry(_ id: UUID, pages: [Int]?, mode: ReadingOptions.Mode?) async throws -> Bool {
+        try await calls.act(
+            "document_retry",
+            [
+                "id": AppValue(id), "mode": AppValue(mode?.rawValue),
+                "pages": pages.map { .array($0.map { .int(Int64($0)) }) } ?? .null,
+            ])
+    }
+
+    func analysis(of id: UUID) async throws -> DocumentAnalysis? {
+        try await calls.ask("document_analysis", ["id": AppValue(id)], as: [DocumentAnalysis].self).first
+    }
+
+    func analyses(in lesson: String, after document: UUID?) async throws -> [DocumentAnalysis] {
+        try await calls.ask("document_analysis", ["lesson_id": .string(lesson), "after": AppValue(document)])
+    }
+
+    func history(in lesson: String?, since position: Int64) async throws -> [DocumentChange] {
+        try await calls.ask("document_feed", ["lesson_id": AppValue(lesson), "since": .int(position)])
+    }
+
+    func delete(_ id: UUID) async throws -> Submission<Bool> {
+        try await context.submit("document_delete", ["ids": .array([AppValue(id)])], as: [Deleted].self)
+            .map { $0.first?.deleted ?? false }
+    }
 
     func delete(_ ids: [UUID]) -> AsyncThrowingStream<DeleteProgress, any Error> {
         AsyncThrowingStream { progress in
@@ -109,5 +124,20 @@ struct LiveDocuments: DocumentService {
                 progress.yield(DeleteProgress(done: first + ten.count, total: ids.count))
             }
         }
+    }
+}
+
+/// A row of what was deleted.
+struct Deleted: Decodable, Sendable {
+    let deleted: Bool
+}
+
+extension DocumentDetails {
+    /// With what the file says of itself.
+    func of(_ file: DocumentFile) -> DocumentDetails {
+        var details = self
+        details.title = title ?? file.name
+        (details.mimeType, details.size) = (file.mimeType, file.size)
+        return details
     }
 }

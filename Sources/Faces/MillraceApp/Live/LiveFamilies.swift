@@ -13,6 +13,17 @@ struct LiveMoods: MoodService {
             ], at: mood.at, id: mood.id)
     }
 
+    func log(_ moods: [NewMood]) async throws -> [UUID] {
+        let given = moods.map { mood in
+            let all: [String: AppValue] = [
+                "person": me, "color": .string(mood.color.rawValue), "emoji": AppValue(mood.emoji),
+                "at": AppValue(mood.at), "buffer": AppValue(mood.buffer), "id": AppValue(mood.id),
+            ]
+            return AppValue.object(all.filter { $0.value != .null })
+        }
+        return try await context.calls.act("mood_log_many", ["moods": .array(given)])
+    }
+
     func delete(_ id: UUID) async throws -> Submission<Bool> {
         try await context.submit("mood_delete", ["id": AppValue(id)])
     }
@@ -92,6 +103,15 @@ struct LiveQuests: QuestService {
             "quest_complete", ["family": .string(family), "person": me, "day": AppValue(day)], at: at)
     }
 
+    func complete(_ days: [AppDay], in family: String) async throws -> [QuestResult] {
+        let given = days.map { AppValue.object(["family": .string(family), "person": me, "day": AppValue($0)]) }
+        return try await context.calls.act("quest_complete_many", ["completions": .array(given)])
+    }
+
+    func streamToday(in family: String) -> AsyncThrowingStream<Quest, any Error> {
+        context.following(.quests) { try await today(in: family) }
+    }
+
     func undo(in family: String, person: String?, day: AppDay?) async throws -> Submission<QuestResult> {
         try await context.submit(
             "quest_undo",
@@ -134,5 +154,23 @@ struct LiveFamilies: FamilyService {
 
     func invitations() async throws -> [Invitation] {
         try await context.calls.ask("family_invitations", ["of_person": .string(context.person)])
+    }
+
+    func invitations(to family: String) async throws -> [Invitation] {
+        try await context.calls.ask("family_invitations", ["of_family": .string(family)])
+    }
+
+    func endInvitation(of person: String, to family: String) async throws -> Bool {
+        try await context.calls.act("family_uninvite", ["family": .string(family), "person": .string(person)])
+    }
+
+    func move(_ family: String, to zone: String) async throws -> Bool {
+        try await context.calls.act("family_zone", ["family": .string(family), "zone": .string(zone)])
+    }
+
+    func mine() async throws -> MyFamily { try await context.calls.ask("family_mine") }
+
+    func stream() -> AsyncThrowingStream<MyFamily, any Error> {
+        context.changes(MyFamily.topics, since: nil).following(read: { try await mine() }).withoutRepeats
     }
 }

@@ -32,6 +32,15 @@ struct LivePictures: PictureService {
         try await calls.ask("media_link", ["id": AppValue(id), "kind": .string(kind.rawValue)])
     }
 
+    func keep(_ file: DocumentFile, as id: UUID) async throws -> UUID {
+        try await calls.act(
+            "media_keep",
+            [
+                "storage_url": .string(try await context.store(file)), "mime_type": .string(file.mimeType),
+                "name": .string(file.name), "id": AppValue(id),
+            ])
+    }
+
     func delete(_ id: UUID) async throws {
         let _: Bool = try await calls.act("media_delete", ["id": AppValue(id)])
     }

@@ -24,6 +24,18 @@ enum FileCalls {
         }
     }
 
+    /// One that nobody else may read, and, where the system protects files, nobody at all before the device was unlocked once: check-ins are told
+    /// while it is locked.
+    static func makeDirectory(_ path: String) throws {
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        #if canImport(Darwin)
+            // A volume that protects no files is used all the same.
+            try? FileManager.default.setAttributes(
+                [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: path)
+        #endif
+    }
+
     static func close(_ file: Int32) {
         #if canImport(Darwin)
             _ = Darwin.close(file)

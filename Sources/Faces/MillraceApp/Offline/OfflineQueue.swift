@@ -13,17 +13,19 @@ public actor OfflineQueue {
 
     /// Whose operations these are.
     public nonisolated let person: String
-    private let log: OperationLog
-    private let sync: SyncCalls
-    private let deviceName: String?
-    private var device: Device
+    let log: OperationLog
+    let sync: SyncCalls
+    let files: UploadFiles
+    let deviceName: String?
+    var device: Device
     /// In the order of adding.
     private var waiting: [QueuedOperation]
     /// Those of them that are not on the disk yet.
     private var saving: Set<UUID> = []
     /// Lines that a damaged disk has changed, found when it was opened.
     public nonisolated let damaged: Int
-    private var running: Task<Report, any Error>?
+    private var telling: Task<Report, any Error>?
+    private var uploading: Task<Int, any Error>?
     private var listeners: [UUID: AsyncStream<OperationOutcome>.Continuation] = [:]
     private var awaited: [UUID: OperationOutcome?] = [:]
     private var added: [CheckedContinuation<Void, Never>] = []
@@ -60,6 +62,8 @@ public actor OfflineQueue {
         (self.log, self.person, self.deviceName, self.device) = (log, person, deviceName, device)
         (waiting, damaged) = (found.pending, found.damaged)
         sync = SyncCalls(calls: calls)
+        files = UploadFiles(directory)
+        try await files.sweep(keeping: Set(found.pending.filter(\.isUpload).map(\.id)))
     }
 
     /// What waits, in the order in which it will be told.
@@ -89,14 +93,14 @@ public actor OfflineQueue {
         if let known = waiting.first(where: { $0.id == operation.id }) {
             guard known == operation else {
                 throw AppError(
-                    .conflict, "an operation with this id waits already, with other content", field: "id",
+                    .conflict, "an operation with this id is already waiting with different content", field: "id",
                     hint: "Give another operation another id.")
             }
             return
         }
         guard waiting.count < Self.most else {
             throw AppError(
-                .quota, "\(waiting.count) operations wait already",
+                .quota, "\(waiting.count) operations are already waiting",
                 userMessage: "Too much waits to be sent from this device.",
                 quota: QuotaError(limit: Self.most, used: waiting.count, resetDate: nil))
         }
@@ -126,7 +130,7 @@ public actor OfflineQueue {
         // A drain that runs already may have looked before this was added; the second one has not.
         for _ in 0..<2 where awaited[operation.id] == .some(nil) {
             do {
-                try await drain()
+                if operation.isUpload { try await drain() } else { _ = try await tell() }
             } catch is AppError {
                 break  // it is on the disk: another drain tells it
             }
@@ -139,16 +143,34 @@ public actor OfflineQueue {
 
     // MARK: telling
 
-    /// Tells all that waits, in one attempt. Throws when the gateway could not be reached; what waits then goes on waiting.
+    /// Tells all that waits, in one attempt, and then uploads files. Throws when the gateway could not be reached; what waits then goes on waiting.
     @discardableResult
     public func drain() async throws -> Report {
-        if let running { return try await running.value }
+        var report = try await tell()
+        report.ended += try await sendFiles()
+        report.waiting = waiting.count
+        return report
+    }
+
+    /// Operations alone: nobody who checks in waits for a file.
+    private func tell() async throws -> Report {
+        if let telling { return try await telling.value }
         // A task of its own: all who wait share it, and one that stops waiting must not end it.
         let task = Task {
-            defer { running = nil }
+            defer { telling = nil }
             return try await tellAll()
         }
-        running = task
+        telling = task
+        return try await task.value
+    }
+
+    private func sendFiles() async throws -> Int {
+        if let uploading { return try await uploading.value }
+        let task = Task {
+            defer { uploading = nil }
+            return try await uploadAll()
+        }
+        uploading = task
         return try await task.value
     }
 
@@ -226,6 +248,8 @@ public actor OfflineQueue {
         return report
     }
 
+    func isSaving(_ id: UUID) -> Bool { saving.contains(id) }
+
     /// What has ended; the others are to be told again.
     private static func outcomes(of batch: [QueuedOperation], _ answers: [SyncCalls.Answer]) -> [OperationOutcome] {
         let byID = Dictionary(answers.map { ($0.id, $0) }) { first, _ in first }
@@ -239,7 +263,8 @@ public actor OfflineQueue {
 
     private func nextBatch(_ most: Int, without held: Set<UUID>) -> [QueuedOperation] {
         var (batch, bytes) = ([QueuedOperation](), 0)
-        for operation in pending where !held.contains(operation.id) && !saving.contains(operation.id) {
+        let ready = pending.filter { !$0.isUpload && !held.contains($0.id) && !saving.contains($0.id) }
+        for operation in ready {
             bytes += (try? AppJSON.encode(operation).count) ?? 0
             if batch.count == most || (bytes > Self.batchBytes && !batch.isEmpty) { break }
             batch.append(operation)
@@ -248,7 +273,7 @@ public actor OfflineQueue {
     }
 
     /// They have ended: on the disk first, then for all who wait.
-    private func settle(_ outcomes: [OperationOutcome]) async throws {
+    func settle(_ outcomes: [OperationOutcome]) async throws {
         guard !outcomes.isEmpty else { return }
         try await log.append(outcomes.map { .ended($0.operation.id) })
         let ids = Set(outcomes.map(\.operation.id))
@@ -257,41 +282,5 @@ public actor OfflineQueue {
             if awaited.keys.contains(outcome.operation.id) { awaited[outcome.operation.id] = outcome }
             for listener in listeners.values { listener.yield(outcome) }
         }
-    }
-
-    // MARK: the device
-
-    /// With the device's token, which needs no sign-in; else with the sign-in, which gets one.
-    private func push(_ batch: [QueuedOperation]) async throws -> [SyncCalls.Answer] {
-        let configuration = sync.calls.configuration
-        let patience = batch.count <= 20 ? configuration.shortPatience : configuration.patience
-        if let token = device.token {
-            do {
-                return try await sync.push(batch, device: device.device, as: .device(token), patience: patience)
-            } catch let error as AppError where error.kind == .unauthenticated {
-                try await keep(nil)
-            }
-        }
-        let answers = try await sync.push(batch, device: device.device, as: .signIn, patience: patience)
-        try? await register()
-        return answers
-    }
-
-    /// Gets the device's token, if it has none: do this once after signing in, so that a later drain needs no sign-in.
-    public func register() async throws {
-        guard device.token == nil else { return }
-        try await keep(try await sync.addDevice(device.device, name: deviceName))
-    }
-
-    /// Gives the device's token back, for signing out.
-    public func unregister() async throws {
-        guard device.token != nil else { return }
-        try await sync.removeDevice(device.device)
-        try await keep(nil)
-    }
-
-    private func keep(_ token: String?) async throws {
-        device.token = token
-        try await log.store(try AppJSON.encode(device), as: "device")
     }
 }

@@ -38,8 +38,7 @@ final class OperationLog: @unchecked Sendable {
     /// Takes the directory for this process.
     init(directory: URL) throws {
         self.directory = directory
-        try FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try FileCalls.makeDirectory(directory.path)
         lock = try FileCalls.open(directory.appendingPathComponent("lock").path, O_RDWR | O_CREAT)
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             let reason = errno

@@ -19,7 +19,10 @@ public struct QueuedOperation: Sendable, Hashable, Codable, Identifiable {
     }
 
     /// Somebody may be in danger: goes before all else.
-    public var isUrgent: Bool { op.hasPrefix("check_in") }
+    public var isUrgent: Bool { Self.isUrgent(op) }
+
+    /// Whether this function is one of check-ins and alarms. Such a call is made first, and whatever the breaker says.
+    static func isUrgent(_ op: String) -> Bool { op.hasPrefix("check_in") }
 }
 
 /// What became of an operation.

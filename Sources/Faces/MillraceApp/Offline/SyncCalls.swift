@@ -8,7 +8,9 @@ struct SyncCalls: Sendable {
     func push(
         _ operations: [QueuedOperation], device: String, as credential: AppCalls.Credential, patience: Duration
     ) async throws -> [Answer] {
-        var request = try calls.post("v1/sync", Push(device: device, ops: operations.map(Push.Operation.init)))
+        var request = try calls.post(
+            "v1/sync", Push(device: device, ops: operations.map(Push.Operation.init)), name: "sync_push")
+        request.isUrgent = operations.contains(where: \.isUrgent)
         request.credential = credential
         request.patience = patience
         request.retry = RetryRules.none  // the queue itself tries again
@@ -19,13 +21,15 @@ struct SyncCalls: Sendable {
     /// A token that is good for the intake only, also when the sign-in is over.
     func addDevice(_ device: String, name: String?) async throws -> String {
         let answer: Token = try AppCalls.decoded(
-            try await calls.send(try calls.post("v1/sync/devices", NewDevice(device: device, name: name))))
+            try await calls.send(
+                try calls.post("v1/sync/devices", NewDevice(device: device, name: name), name: "sync_device_add")))
         return answer.token
     }
 
     func removeDevice(_ device: String) async throws {
         _ = try await calls.send(
-            AppCalls.Request(method: "DELETE", url: calls.address("v1/sync/devices/\(device)")))
+            AppCalls.Request(
+                name: "sync_device_remove", method: "DELETE", url: calls.address("v1/sync/devices/\(device)")))
     }
 
     struct Answer: Decodable, Sendable {

@@ -19,6 +19,8 @@ public protocol ChatService: Sendable {
     func markRead(_ thread: UUID, upTo message: UUID) async throws -> Submission<Int>
     /// One's own. False: it was deleted before.
     func delete(_ message: UUID) async throws -> Submission<Bool>
+    /// How far each of the others has come with a message of one's own.
+    func status(of message: UUID) async throws -> [MessageReader]
     /// In all threads of the person who is signed in.
     func unreadCount() async throws -> Int
     func search(_ query: String, after: String?) async throws -> [ChatMatch]
@@ -137,6 +139,17 @@ public struct ChatFile: Sendable, Hashable {
 /// How far all others have come with a message of one's own.
 public enum MessageStatus: String, Sendable, Codable {
     case sent, delivered, read
+}
+
+/// How far somebody has come with a message.
+public struct MessageReader: Sendable, Hashable, Decodable {
+    /// Who.
+    public let person: String
+    /// How far.
+    public let status: MessageStatus
+
+    /// For doubles of your own.
+    public init(person: String, status: MessageStatus) { (self.person, self.status) = (person, status) }
 }
 
 /// A message that was sent.

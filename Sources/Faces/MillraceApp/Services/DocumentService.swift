@@ -1,9 +1,11 @@
 public import Foundation
 
-/// Documents: upload, register, follow, read. Lessons and chat are not part of this client yet.
+/// Documents: upload, register, follow, read.
 public protocol DocumentService: Sendable {
     /// Uploads the file and registers it. The id may be given, so that the call can be made again after a crash.
     func upload(_ file: DocumentFile, _ details: DocumentDetails) async throws -> UUID
+    /// The same, with or without a network: what cannot be uploaded now is kept on disk, and uploaded by the queue. It must not be registered before.
+    func submit(_ file: DocumentFile, _ details: DocumentDetails) async throws -> Submission<UUID>
     /// Registers what lies elsewhere: an `https` address, or what an upload returned.
     func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID
     func document(_ id: UUID) async throws -> Document
@@ -18,8 +20,16 @@ public protocol DocumentService: Sendable {
     /// The file itself.
     func contents(_ id: UUID, _ kind: DocumentFileKind) async throws -> Data
     func search(_ query: String, after: String?) async throws -> [DocumentMatch]
-    /// Reads again what could not be read. False: there is nothing to be read again.
-    func retry(_ id: UUID) async throws -> Bool
+    /// Reads again what could not be read; with pages or a mode, those pages in that mode. False: there is nothing to be read again.
+    func retry(_ id: UUID, pages: [Int]?, mode: ReadingOptions.Mode?) async throws -> Bool
+    /// What a model made of a document that was registered with `isAnalyzed`; nil: nobody has asked it.
+    func analysis(of id: UUID) async throws -> DocumentAnalysis?
+    /// Of a lesson's documents, behind a document.
+    func analyses(in lesson: String, after document: UUID?) async throws -> [DocumentAnalysis]
+    /// What has happened behind a position, the oldest first; of a lesson, or of all that are one's own.
+    func history(in lesson: String?, since position: Int64) async throws -> [DocumentChange]
+    /// One of them, with or without a network. False: it was deleted before.
+    func delete(_ id: UUID) async throws -> Submission<Bool>
     /// Deletes them ten at a time, and says after each ten how many are gone.
     func delete(_ ids: [UUID]) -> AsyncThrowingStream<DeleteProgress, any Error>
 }
@@ -29,6 +39,16 @@ extension DocumentService {
     public func documents() async throws -> [Document] { try await documents(DocumentFilter()) }
     /// Of all pages.
     public func text(_ id: UUID) async throws -> String { try await text(id, pages: nil) }
+    /// What could not be read.
+    public func retry(_ id: UUID) async throws -> Bool { try await retry(id, pages: nil, mode: nil) }
+    /// Of a lesson's documents, the first ones.
+    public func analyses(in lesson: String) async throws -> [DocumentAnalysis] {
+        try await analyses(in: lesson, after: nil)
+    }
+    /// Of all that are one's own.
+    public func history(since position: Int64 = 0) async throws -> [DocumentChange] {
+        try await history(in: nil, since: position)
+    }
     /// The first matches.
     public func search(_ query: String) async throws -> [DocumentMatch] { try await search(query, after: nil) }
 }
@@ -54,36 +74,11 @@ public struct DocumentFile: Sendable {
     }
 
     /// A file that stays where it is, and is read while it is sent.
-    public init(contentsOf file: URL, mimeType: String) throws {
+    public init(contentsOf file: URL, mimeType: String, name: String? = nil) throws {
         guard let size = try file.resourceValues(forKeys: [.fileSizeKey]).fileSize else {
-            throw AppError(.invalid, "\(file.path) is no file", field: "file")
+            throw AppError(.invalid, "\(file.path) is not a file", field: "file")
         }
-        (content, name, self.mimeType, self.size) = (.file(file), file.lastPathComponent, mimeType, size)
-    }
-}
-
-/// What is said about a document when it is registered.
-public struct DocumentDetails: Sendable, Hashable {
-    /// Names it for ever: the same id with the same content is registered once.
-    public var id = UUID()
-    /// What people call it.
-    public var title: String?
-    /// What it is said to be; the first bytes decide.
-    public var mimeType: String?
-    /// In bytes.
-    public var size: Int?
-    /// The lesson that it belongs to.
-    public var lessonID: String?
-    /// Languages of the text, such as `eng` and `deu`.
-    public var languages: [String] = []
-    /// A page that cannot be read fails the whole document.
-    public var isStrict = false
-    /// Opens an encrypted file; kept until the file is read, and no longer.
-    public var password: String?
-
-    /// From its parts.
-    public init(title: String? = nil, lessonID: String? = nil) {
-        (self.title, self.lessonID) = (title, lessonID)
+        (content, self.name, self.mimeType, self.size) = (.file(file), name ?? file.lastPathComponent, mimeType, size)
     }
 }
 
@@ -158,9 +153,6 @@ public struct Document: Sendable, Hashable, Identifiable, Decodable {
         if let reason = change["reason"]?.string { self.reason = reason }
     }
 }
-
-/// The original, or a file that was made of it.
-public enum DocumentFileKind: String, Sendable, CaseIterable { case original, pdf, preview, report }
 
 /// A place in a document that fits a search.
 public struct DocumentMatch: Sendable, Hashable, Decodable {

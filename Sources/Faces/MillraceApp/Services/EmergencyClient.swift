@@ -30,10 +30,10 @@ extension CheckInClient {
 /// Contacts, calls for help, and answers to them.
 public protocol EmergencyClient: Sendable {
     /// The contact is asked; returns how many of its addresses have agreed before.
-    func setContact(_ contact: EmergencyContact) async throws -> Int
-    func removeContact(_ contact: String) async throws -> Bool
+    func setContact(_ contact: EmergencyContact) async throws -> Submission<Int>
+    func removeContact(_ contact: String) async throws -> Submission<Bool>
     /// As a contact: agrees to be told of this person's alarms, or does not.
-    func accept(_ person: String, agrees: Bool) async throws -> Int
+    func accept(_ person: String, agrees: Bool) async throws -> Submission<Int>
     /// Help, now. The contacts who have agreed see the place on the page of the alarm, until a day after its end.
     func help(note: String?, place: CheckInPlace?) async throws -> Submission<HelpAnswer>
     /// As a contact, to an alarm; the person itself says `safe`. Returns the alarm's state.
@@ -120,14 +120,22 @@ public struct CheckInState: Sendable, Hashable, Decodable {
         public let step: Int
         /// How it is reached.
         public let channels: [Channel]?
+        /// How the person calls it.
+        public let name: String?
+        /// A group of the person's own.
+        public let label: String?
+        /// What it sees of the watch: `nothing`, `state` or `times`.
+        public let shares: String?
+        /// How long the next step waits for its answer.
+        public let waitSeconds: Double?
 
         /// For doubles of your own.
         public init(
-            contact: String, step: Int, channels: [Channel]? = nil
+            contact: String, step: Int, channels: [Channel]? = nil, name: String? = nil, label: String? = nil,
+            shares: String? = nil, waitSeconds: Double? = nil
         ) {
-            self.contact = contact
-            self.step = step
-            self.channels = channels
+            (self.contact, self.step, self.channels) = (contact, step, channels)
+            (self.name, self.label, self.shares, self.waitSeconds) = (name, label, shares, waitSeconds)
         }
     }
     /// One way to reach a contact.

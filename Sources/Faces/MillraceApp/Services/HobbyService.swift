@@ -80,11 +80,14 @@ public struct FlashCard: Sendable, Hashable, Identifiable, Decodable {
     public let at: Date
     /// By the person who asks.
     public let answered: Bool
+    /// As a model asks it; nil: there is none, and the fact is the question.
+    public let question: String?
 
     /// For doubles of your own.
     public init(
-        id: UUID, person: String, fact: String, at: Date, answered: Bool
+        id: UUID, person: String, fact: String, at: Date, answered: Bool, question: String? = nil
     ) {
+        self.question = question
         self.id = id
         self.person = person
         self.fact = fact

@@ -2,11 +2,13 @@ public import Foundation
 
 /// Lessons, which documents belong to by their `lessonID`.
 public protocol LessonService: Sendable {
-    /// nil leaves the title as it is.
-    func put(_ id: String, title: String?) async throws -> LessonOutcome
+    /// nil leaves a value as it is. `data` is an object of the app's own.
+    func put(_ id: String, title: String?, data: [String: AppValue]?) async throws -> Submission<LessonOutcome>
     func lesson(_ id: String) async throws -> Lesson
     /// The newest first; what they say as `next` is the `after` of the next page.
     func lessons(after: String?) async throws -> [Lesson]
+    /// One with its documents, with or without a network. False: it was deleted before.
+    func delete(_ id: String) async throws -> Submission<Bool>
     /// With their documents, ten at a time; tells how many are done after each ten.
     func delete(_ ids: [String]) -> AsyncThrowingStream<DeleteProgress, any Error>
     /// What happens to lessons from now on.
@@ -16,6 +18,34 @@ public protocol LessonService: Sendable {
 extension LessonService {
     /// The newest ones.
     public func lessons() async throws -> [Lesson] { try await lessons(after: nil) }
+    /// Without data.
+    public func put(_ id: String, title: String?) async throws -> Submission<LessonOutcome> {
+        try await put(id, title: title, data: nil)
+    }
+    /// What happens to lessons from now on, each time with the lesson as it is then; nil: it is gone.
+    public func streamLessons() -> AsyncThrowingStream<LessonNews, any Error> {
+        let updates = streamLessonUpdates()
+        return AsyncThrowingStream<LessonNews, any Error>(keeping: .unbounded) { consumer in
+            for try await update in updates {
+                do {
+                    consumer.yield(LessonNews(update: update, lesson: try await lesson(update.lesson)))
+                } catch let error as AppError where error.kind == .notFound {
+                    consumer.yield(LessonNews(update: update, lesson: nil))
+                }
+            }
+        }
+    }
+}
+
+/// What has happened to a lesson, and how it is now.
+public struct LessonNews: Sendable, Hashable {
+    /// What has happened.
+    public let update: LessonUpdate
+    /// nil: it is gone.
+    public let lesson: Lesson?
+
+    /// For doubles of your own.
+    public init(update: LessonUpdate, lesson: Lesson?) { (self.update, self.lesson) = (update, lesson) }
 }
 
 /// What came of `put`.
@@ -29,6 +59,8 @@ public struct Lesson: Sendable, Hashable, Identifiable, Decodable {
     public let id: String
     /// What it is called.
     public let title: String?
+    /// The app's own.
+    public let data: [String: AppValue]?
     /// How many documents it has.
     public let documents: Int
     /// How many of them are being read.
@@ -42,8 +74,10 @@ public struct Lesson: Sendable, Hashable, Identifiable, Decodable {
 
     /// For doubles of your own.
     public init(
-        id: String, title: String?, documents: Int, underWay: Int, failed: Int, completedAt: Date? = nil, next: String
+        id: String, title: String?, data: [String: AppValue]? = nil, documents: Int, underWay: Int, failed: Int,
+        completedAt: Date? = nil, next: String
     ) {
+        self.data = data
         (self.id, self.title, self.documents, self.underWay) = (id, title, documents, underWay)
         (self.failed, self.completedAt, self.next) = (failed, completedAt, next)
     }

@@ -3,6 +3,8 @@ public import Foundation
 /// Moods, the streak that they make, and a week's numbers.
 public protocol MoodService: Sendable {
     func log(_ mood: NewMood) async throws -> Submission<UUID>
+    /// Several at once, all or none.
+    func log(_ moods: [NewMood]) async throws -> [UUID]
     /// False: it was deleted before.
     func delete(_ id: UUID) async throws -> Submission<Bool>
     /// The newest first; of the person who is signed in, or of a member of its family.

@@ -62,10 +62,12 @@ public struct OwnNotice: Sendable, Hashable {
     public var title: String?
     /// What it says.
     public var body: String?
+    /// Where in the app it leads: the push has it as `url`.
+    public var url: URL?
 
     /// From its parts.
-    public init(_ kind: String, key: String, at: Date, title: String? = nil, body: String? = nil) {
-        (self.kind, self.key, self.at, self.title, self.body) = (kind, key, at, title, body)
+    public init(_ kind: String, key: String, at: Date, title: String? = nil, body: String? = nil, url: URL? = nil) {
+        (self.kind, self.key, self.at, self.title, self.body, self.url) = (kind, key, at, title, body, url)
     }
 }
 

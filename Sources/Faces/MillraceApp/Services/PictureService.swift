@@ -13,6 +13,8 @@ public protocol PictureService: Sendable {
     func streamState(_ id: UUID) -> AsyncThrowingStream<PictureState, any Error>
     /// Where to get a file, for an hour. Ask for it when it is needed.
     func link(_ id: UUID, _ kind: PictureFileKind) async throws -> URL
+    /// Keeps a file as it is, such as a recording, and makes nothing of it. Its `file` is linked to by `link(_:.file)`.
+    func keep(_ file: DocumentFile, as id: UUID) async throws -> UUID
     /// Deletes the files, and calls off what is not made yet.
     func delete(_ id: UUID) async throws
 }
@@ -50,8 +52,12 @@ public struct PictureOptions: Sendable, Hashable {
     public init(thumbnail: Bounds? = nil, strip: Bool = false) { (self.thumbnail, self.strip) = (thumbnail, strip) }
 }
 
-/// The files that are made of a picture.
-public enum PictureFileKind: String, Sendable, CaseIterable { case thumbnail, picture }
+/// The files that are made of a picture, or kept.
+public enum PictureFileKind: String, Sendable, CaseIterable {
+    case thumbnail, picture
+    /// One that was kept as it is.
+    case file
+}
 
 /// How far the files of a picture are.
 public struct PictureState: Sendable, Hashable, Identifiable, Decodable {

@@ -5,6 +5,10 @@ public protocol QuestService: Sendable {
     func today(in family: String) async throws -> Quest
     /// `at` is when it was done; nil as the day: that day.
     func complete(in family: String, day: AppDay?, at: Date) async throws -> Submission<QuestResult>
+    /// Several days at once, all or none.
+    func complete(_ days: [AppDay], in family: String) async throws -> [QuestResult]
+    /// Today's, now and after each change.
+    func streamToday(in family: String) -> AsyncThrowingStream<Quest, any Error>
     /// A parent undoes it for others, too.
     func undo(in family: String, person: String?, day: AppDay?) async throws -> Submission<QuestResult>
     /// The newest first.

@@ -4,7 +4,7 @@ public import Foundation
 public enum FeedTopic: String, Sendable, CaseIterable {
     case documents
     case checkIns = "check-ins"
-    case alarms, quests, moods, notices, mail, chat, lessons, subscriptions, ai, media
+    case alarms, quests, moods, notices, mail, chat, lessons, subscriptions, ai, media, people
 }
 
 /// Something has changed.

@@ -66,7 +66,7 @@ struct FeedReader: Sendable {
     private func stream(
         _ after: Int64?, _ token: String, _ machine: inout FeedMachine, _ consumer: Consumer
     ) async throws -> FeedMachine.Ending {
-        var request = AppCalls.Request(url: calls.address(path, topicQuery))
+        var request = AppCalls.Request(name: path, url: calls.address(path, topicQuery))
         request.headers["Accept"] = "text/event-stream"
         if let after { request.headers["Last-Event-ID"] = String(after) }
         request.patience = calls.configuration.heartbeatPatience
@@ -88,6 +88,7 @@ struct FeedReader: Sendable {
                     for event in try parser.read(bytes) {
                         if event.name == "end" { return try Self.ending(event) }
                         guard let read = try Self.read(event) else { continue }
+                        if !isReady { calls.breaker.end(.urgent, .answered) }
                         isReady = true
                         machine.told(parser.retry)
                         if let wanted = machine.received(read) { try await give(wanted, consumer) }
@@ -115,8 +116,19 @@ struct FeedReader: Sendable {
         case "change": return .change(try AppJSON.decode(FeedChange.self, from: data))
         case "ready": return .ready(position: try AppJSON.decode(Place.self, from: data).position)
         case "reset": return .reset(position: try AppJSON.decode(Place.self, from: data).position)
+        case "job": return try Self.read(job: event, data)
         default: return nil
         }
+    }
+
+    /// How a job stands, as a change.
+    private static func read(job event: ServerEvent, _ data: Data) throws -> FeedEvent? {
+        guard let seq = event.id.flatMap({ Int64($0) }) else { return nil }
+        let told = try AppJSON.decode(AppValue.self, from: data)
+        return .change(
+            FeedChange(
+                seq: seq, at: Date(timeIntervalSince1970: Double(seq) / 1e6), topic: "jobs",
+                ref: told["id"]?.int.map { String($0) } ?? "", change: told["state"]?.string ?? "", data: told))
     }
 
     static func ending(_ event: ServerEvent) throws -> FeedMachine.Ending {
@@ -136,6 +148,7 @@ struct FeedReader: Sendable {
 
     private func poll(_ after: Int64, _ machine: inout FeedMachine, _ consumer: Consumer) async throws {
         var request = AppCalls.Request(
+            name: path,
             url: calls.address(
                 path,
                 topicQuery + [

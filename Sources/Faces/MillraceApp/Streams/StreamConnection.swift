@@ -57,7 +57,11 @@ final class StreamConnection: Sendable {
         func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
             if case .dropped = continuation.yield(.bytes(data)) {
                 continuation.finish(throwing: StreamOverflow())
-                Thread.detachNewThread { dataTask.cancel() }
+                #if canImport(FoundationNetworking)
+                    Thread.detachNewThread { dataTask.cancel() }
+                #else
+                    dataTask.cancel()
+                #endif
             }
         }
 

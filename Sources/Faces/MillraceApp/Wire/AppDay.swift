@@ -26,7 +26,7 @@ public struct AppDay: Sendable, Hashable, Comparable, Codable, CustomStringConve
         let one = try decoder.singleValueContainer()
         let text = try one.decode(String.self)
         guard let day = AppDay(text) else {
-            throw DecodingError.dataCorruptedError(in: one, debugDescription: "\(text) is no date")
+            throw DecodingError.dataCorruptedError(in: one, debugDescription: "\(text) is not a date")
         }
         self = day
     }

@@ -20,7 +20,7 @@ enum AppJSON {
             let one = try decoder.singleValueContainer()
             let text = try one.decode(String.self)
             guard let date = InstantCoding.date(text) else {
-                throw DecodingError.dataCorruptedError(in: one, debugDescription: "\(text) is no instant")
+                throw DecodingError.dataCorruptedError(in: one, debugDescription: "\(text) is not an instant")
             }
             return date
         }

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     /// The same command, which says so where its room is not installed.

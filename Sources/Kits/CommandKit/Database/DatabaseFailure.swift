@@ -32,7 +32,7 @@ package struct DatabaseFailure: CommandFailure {
         case .unreachable(let reason):
             exitCode = .unreachable
             sentence = "the database cannot be reached: \(reason)"
-            hint = "check DATABASE_URL and that Postgres is running; millrace config shows what counts"
+            hint = "check DATABASE_URL and that Postgres is running; millrace config shows what applies"
         case .lost, .timedOut, .exhausted:
             exitCode = .unreachable
             sentence = error.description

@@ -1,5 +1,5 @@
+import MillraceQueues
 package import Postgres
-import Queues
 
 /// What a name on the command line refers to.
 package enum Named: String, Sendable {
@@ -56,15 +56,15 @@ extension Named {
     fileprivate static let lanes: Set = ["notices", "notice", "webhooks", "webhook", "checkins", "checkin", "alarms"]
 
     package static let aboutLanes =
-        "notices, webhooks and check-ins are no jobs: no queue's pause reaches them; millrace providers block stops the calls to a provider"
+        "notices, webhooks and check-ins are not jobs: no queue's pause reaches them; millrace providers block stops the calls to a provider"
 
     fileprivate var listing: String {
         switch self {
-        case .queue: "millrace queues list shows those there are"
+        case .queue: "millrace queues list shows them all"
         case .kind: "a kind is known once a worker has registered it, or a job of it was enqueued"
         case .provider: "millrace providers list shows those that workers have called; --create names another"
-        case .flag: "millrace flags list shows those there are; --create makes another"
-        case .schedule: "millrace schedules list shows those there are"
+        case .flag: "millrace flags list shows them all; --create makes another"
+        case .schedule: "millrace schedules list shows them all"
         }
     }
 }

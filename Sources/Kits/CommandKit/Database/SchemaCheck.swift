@@ -1,5 +1,5 @@
+package import MillraceQueues
 package import Postgres
-package import Queues
 
 /// Checks whether this program can use the schema; if not, the exit code is 6.
 package enum SchemaCheck {

@@ -30,7 +30,7 @@ package struct HelpPage {
         lines += definitions(ExitCode.allCases.map { ("\($0.rawValue)", $0.meaning) })
         lines += [""]
         lines += wrapped(
-            "Flags win over environment variables, and those over defaults: millrace config shows what counts. "
+            "Flags win over environment variables, and those over defaults: millrace config shows what applies. "
                 + "Results go to standard output, all else to standard error.")
         lines += ["", "see millrace help <command>"]
         return lines

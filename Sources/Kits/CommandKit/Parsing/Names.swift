@@ -6,7 +6,7 @@ extension ValueKind {
     package static let queueName = ValueKind.custom(expects: "a queue's name") { text in
         QueueSlots.isName(text[...])
             ? nil
-            : "takes a queue's name, 1 to 128 letters, digits and the signs _ . / - behind a letter or digit, not "
+            : "takes a queue's name, 1 to 128 letters, digits and _ . / - behind a letter or digit, not "
                 + Secrets.quoted(text)
     }
 
@@ -20,7 +20,7 @@ extension ValueKind {
             let plain = text.first == ":" ? text : text.split(separator: ":", omittingEmptySubsequences: false).joined()
             return QueueSlots.isName(plain[...]) && text.utf8.count <= 128
                 ? nil
-                : "takes \(what)'s name, 1 to 128 letters, digits and the signs _ . : / - behind a letter or digit, not "
+                : "takes \(what)'s name, 1 to 128 letters, digits and _ . : / - behind a letter or digit, not "
                     + Secrets.quoted(text)
         }
     }
@@ -49,7 +49,7 @@ extension ValueKind {
 
     package static let provider = ValueKind.custom(expects: "a provider's name") { text in
         let isOne = text.wholeMatch(of: /[a-z0-9][a-z0-9_.:-]{0,127}/) != nil
-        return isOne ? nil : "takes a provider's name: small letters, digits and _ . : -"
+        return isOne ? nil : "takes a provider's name: lower-case letters, digits and _ . : -"
     }
 
     package static let uuid = ValueKind.custom(expects: "a UUID") { text in

@@ -144,7 +144,7 @@ extension ConnectionText {
             rest = rest[key.endIndex...].drop(while: isSpace)
             guard rest.first == "=", isName(key), !key.isEmpty else {
                 throw ValueRefusal(
-                    complaint: "has a word that is not key=value; a value with spaces stands in 'single quotes'")
+                    complaint: "has a word that is not key=value; a value with spaces goes in 'single quotes'")
             }
             rest = rest.dropFirst().drop(while: isSpace)
             parts.append(Part(key: String(key), value: try value(&rest)))

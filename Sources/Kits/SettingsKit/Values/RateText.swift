@@ -1,4 +1,4 @@
-package import Jobs
+package import MillraceJobs
 
 /// Rates as people type them.
 package enum RateText {

@@ -4,14 +4,16 @@ import Pages
 extension Archive {
     /// Changes what has no influence on how pages look.
     func settle(title: String?) throws(DocumentRefusal) {
-        settleAnnotations()
+        settleFields(settleAnnotations())
         try settleObjects()
         settleCatalogue()
         describe(title)
         intend()
     }
 
-    private func settleAnnotations() {
+    /// Returns the widgets that are left.
+    private func settleAnnotations() -> Set<UInt64> {
+        var widgets: Set<UInt64> = []
         for index in 0..<pdf.pageCount {
             let page = pdf.page(index)
             pdf.remove(page, "/PresSteps")
@@ -28,7 +30,10 @@ extension Archive {
                     continue
                 }
                 pdf.remove(item, "/Popup")
-                if kind == "/Widget" { for key in ["/A", "/AA"] { pdf.remove(item, key) } }
+                if kind == "/Widget" {
+                    for key in ["/A", "/AA"] { pdf.remove(item, key) }
+                    if let id = pdf.identity(item) { widgets.insert(id) }
+                }
                 let still = kind == "/Text" ? 4 | 8 | 16 : 4
                 let flags = (pdf.number(item, "/F") ?? 0) & ~1 | still
                 pdf.set(item, "/F", qpdf_oh_new_integer(pdf.handle, Int64(flags)))
@@ -36,6 +41,7 @@ extension Archive {
             }
             pdf.set(page, "/Annots", kept)
         }
+        return widgets
     }
 
     private static let removed = [

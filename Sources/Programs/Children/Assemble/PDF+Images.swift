@@ -98,7 +98,7 @@ extension PDF {
         let header = try PictureHeader.jpeg(file)
         let space = [1: "/DeviceGray", 3: "/DeviceRGB", 4: "/DeviceCMYK"][header.components]
         guard let space, header.bits == 8 else {
-            throw DocumentRefusal(.unsupported, "the JPEG has colours that a PDF has not")
+            throw DocumentRefusal(.unsupported, "the JPEG has colours that a PDF does not support")
         }
         // Four inks are written the other way around.
         return image(

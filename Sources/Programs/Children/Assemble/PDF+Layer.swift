@@ -1,11 +1,12 @@
 import CQPDF
+import Directions
 import Glibc
 import Pages
 
 extension PDF {
     /// Puts the recognised text under each page.
     func addLayer(_ request: AssemblyRequest) throws(DocumentRefusal) {
-        var layer = TextLayer()
+        var layer = TextLayer(.unicode)
         var contents: [(page: Int, content: String)] = []
         let levels = request.options.levels
         for page in request.pages {
@@ -42,9 +43,11 @@ extension PDF {
             set(page, "/Contents", array)
             let resources = dictionary(in: page, "/Resources")
             set(dictionary(in: resources, "/Font"), "/\(TextLayer.fontName)", font)
-            // The copy shows the page upright, so that people can read it.
-            if let turned = request.pages.first(where: { $0.page == number })?.text.rotation, turned != 0 {
-                let rotation = (request.inspection.pages[number - 1].rotation + turned) % 360
+            // The copy shows a scan upright, so that people can read it. What says its text itself lies as it was meant to.
+            if let text = request.pages.first(where: { $0.page == number })?.text, text.rotation != 0,
+                text.origin != .own
+            {
+                let rotation = (request.inspection.pages[number - 1].rotation + text.rotation) % 360
                 set(page, "/Rotate", parse("\(rotation)"))
             }
             if qpdf_has_error(handle) != 0 {
@@ -96,7 +99,7 @@ extension PDF {
         let descendant = qpdf_make_indirect_object(
             handle,
             parse(
-                "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /\(name) /DW 500"
+                "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /\(name) /DW 500 /W \(layer.widths)"
                     + " /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>"))
         set(descendant, "/FontDescriptor", descriptor)
         set(descendant, "/CIDToGIDMap", stream(layer.glyphs))

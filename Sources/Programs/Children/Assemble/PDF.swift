@@ -32,7 +32,7 @@ final class PDF {
             if qpdf_get_error_code(handle, qpdf_get_error(handle)) == qpdf_e_password {
                 throw DocumentRefusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
             }
-            throw DocumentRefusal(.malformed, "the PDF can not be read, nor repaired")
+            throw DocumentRefusal(.malformed, "the PDF cannot be read or repaired")
         }
     }
 
@@ -41,7 +41,7 @@ final class PDF {
         try self.init()
         let count = other.pageCount
         guard taken.map({ $0.lowerBound >= 1 && $0.upperBound <= count }) ?? true else {
-            throw DocumentRefusal(.malformed, "the PDF has not the pages that are to be taken")
+            throw DocumentRefusal(.malformed, "the PDF does not have the pages to be taken")
         }
         for index in taken.map({ $0.lowerBound - 1..<$0.upperBound }) ?? 0..<count {
             guard qpdf_add_page(handle, other.handle, other.page(index), QPDF_FALSE) & 2 == 0 else {

@@ -43,7 +43,7 @@ enum Packer {
         switch form {
         case .jpeg:
             guard let jpeg = jpeg(raster.pixels, raster.width, raster.height, components, quality: 90) else {
-                throw DocumentRefusal(.tooLarge, "a JPEG can not be \(raster.width) × \(raster.height)")
+                throw DocumentRefusal(.tooLarge, "a JPEG cannot be \(raster.width) × \(raster.height)")
             }
             bytes = jpeg
         case .flate: bytes = try flate(raster.pixels, stride: raster.width * components, step: components)

@@ -35,7 +35,7 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     var handle: OpaquePointer?
     guard read.code == heif_error_Ok, heif_context_get_primary_image_handle(context, &handle).code == heif_error_Ok,
         let handle
-    else { throw DocumentRefusal(.malformed, "the picture can not be read") }
+    else { throw DocumentRefusal(.malformed, "the picture cannot be read") }
     let heldHandle = Held { heif_image_handle_release(handle) }
     defer { withExtendedLifetime(heldHandle) {} }
     // Checked again, because the decoded picture may be another one than the header's largest.
@@ -48,7 +48,7 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     let form = hasAlpha ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB
     var image: OpaquePointer?
     guard heif_decode_image(handle, &image, heif_colorspace_RGB, form, nil).code == heif_error_Ok, var image
-    else { throw DocumentRefusal(.malformed, "the picture can not be decoded") }
+    else { throw DocumentRefusal(.malformed, "the picture cannot be decoded") }
     var heldImage = Held { [image] in heif_image_release(image) }
     defer { withExtendedLifetime(heldImage) {} }
     if request.scale < 1 {

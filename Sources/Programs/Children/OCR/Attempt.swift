@@ -101,8 +101,10 @@ struct Attempt {
         return TessBaseAPIRecognize(api, nil) == 0
     }
 
-    /// Reads lines that were not understood with another engine, and takes what that is more certain of. True if it took any.
-    mutating func read(_ places: [(block: Int, lines: Range<Int>)], with other: OpaquePointer) -> Bool {
+    /// Reads lines with another engine, and takes what has this much more merit, as of lines that were not understood. True if it took any.
+    mutating func read(
+        _ places: [(block: Int, lines: Range<Int>)], with other: OpaquePointer, merit least: Double = 1.15
+    ) -> Bool {
         TessBaseAPISetVariable(other, "thresholding_method", preparation == .plain ? "0" : "2")
         TessBaseAPISetVariable(other, "invert_threshold", "0")
         TessBaseAPISetImage2(other, prepared.pix)
@@ -114,7 +116,7 @@ struct Attempt {
             TessBaseAPISetPageSegMode(other, place.lines.count == 1 ? PSM_SINGLE_LINE : PSM_SINGLE_BLOCK)
             guard read(Block(Array(lines[place.lines])).box, on: other) else { continue }
             let found = Recognized.words(other).blocks.flatMap(\.lines)
-            guard Self.merit(found) > 1.15 * Self.merit(lines[place.lines]) else { continue }
+            guard Self.merit(found) > least * Self.merit(lines[place.lines]) else { continue }
             blocks[place.block].lines.replaceSubrange(place.lines, with: found)
             isBetter = true
         }

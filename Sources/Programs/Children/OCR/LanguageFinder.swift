@@ -65,7 +65,37 @@ struct LanguageFinder {
             found.missing.append(wanted)
             return
         }
-        if best.read(places, with: try engines.api(model)) { found.languages.append(model) }
+        // A page is set in it as a whole, also where its lines can be guessed.
+        if script == "Fraktur" {
+            places = best.blocks.enumerated().map { (block: $0, lines: $1.lines.startIndex..<$1.lines.endIndex) }
+        }
+        guard best.read(places, with: try engines.api(withLatin(model))) else { return }
+        found.languages.append(model)
+        try tell(names, model, in: &best, &found)
+    }
+
+    /// Lines of these scripts often have a Latin word among the others.
+    private func withLatin(_ model: String) -> String {
+        ["ara", "heb"].contains(model) && engines.has("eng") ? "\(model)+eng" : model
+    }
+
+    /// Languages of one script are told apart by their short words, and not by what an engine is certain of.
+    private func tell(
+        _ names: [String], _ model: String, in best: inout Attempt, _ found: inout Found
+    ) throws(DocumentRefusal) {
+        guard let other = LanguageEvidence.language(of: best.text), other != model, names.contains(other) else {
+            return
+        }
+        guard engines.has(other) else {
+            found.missing.append(other)
+            return
+        }
+        let places = best.blocks.enumerated().flatMap { index, block in
+            LanguageEvidence.runningLeft(block.lines).map { (block: index, lines: $0) }
+        }
+        if best.read(places, with: try engines.api(withLatin(other)), merit: 0.8) {
+            found.languages[found.languages.count - 1] = other
+        }
     }
 }
 

@@ -6,18 +6,26 @@ import Pages
 struct Orientation {
     let models: String
 
-    /// How far to turn it clockwise.
-    func find(_ picture: Picture, dpi: Double) -> Int {
-        guard let binary = picture.middle(0.8)?.binary else { return 0 }
-        var (up, left): (Float, Float) = (0, 0)
-        guard pixOrientDetect(binary.pix, &up, &left, 0, 0) == 0 else { return 0 }
-        // In standard deviations: a value this high is no accident. The digits of a table say less than letters, and also vote a little for
-        // the other direction; on a turned page the other direction is much stronger. The script model would take as long as half the page.
-        if up > 8, up > 1.3 * abs(left) { return 0 }
-        return scripts(picture, dpi: dpi) ?? 0
+    struct Found {
+        /// How far to turn the page clockwise.
+        var degrees = 0
+        /// Whether nothing speaks against it.
+        var isSure = false
+        /// What it may be otherwise.
+        var guess: Int?
     }
 
-    private func scripts(_ picture: Picture, dpi: Double) -> Int? {
+    func find(_ picture: Picture, dpi: Double) -> Found {
+        guard let binary = picture.middle(0.8)?.binary else { return Found() }
+        var (up, left): (Float, Float) = (0, 0)
+        guard pixOrientDetect(binary.pix, &up, &left, 0, 0) == 0 else { return Found() }
+        // In standard deviations: a value this high is no accident. The digits of a table say less than letters, and also vote a little for
+        // the other direction; on a turned page the other direction is much stronger. The script model would take as long as half the page.
+        if up > 8, up > 1.3 * abs(left) { return Found(isSure: true) }
+        return scripts(picture, dpi: dpi) ?? Found()
+    }
+
+    private func scripts(_ picture: Picture, dpi: Double) -> Found? {
         guard dpi >= 140, access("\(models)/osd.traineddata", R_OK) == 0, let api = TessBaseAPICreate() else {
             return nil
         }
@@ -32,8 +40,9 @@ struct Orientation {
         var confidence: Float = 0
         var (script, scriptConfidence): (UnsafePointer<CChar>?, Float) = (nil, 0)
         guard TessBaseAPIDetectOrientationScript(api, &degrees, &confidence, &script, &scriptConfidence) != 0,
-            confidence >= 4, [90, 180, 270].contains(degrees)
+            [90, 180, 270].contains(degrees)
         else { return nil }
-        return (360 - Int(degrees)) % 360
+        let turn = (360 - Int(degrees)) % 360
+        return confidence >= 4 ? Found(degrees: turn, isSure: true) : Found(guess: turn)
     }
 }

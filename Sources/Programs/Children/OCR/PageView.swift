@@ -6,6 +6,10 @@ struct PageView {
     let dpi: Double
     let rotation: Int
     let skew: Double
+    /// How it may have to be turned further, what is likely first; none if the page is known to lie as it does.
+    let turns: [Int]
+    /// The likely one of them, where the shapes of its letters say one.
+    let guess: Int?
     /// A larger picture has pixels enough, whatever its resolution is said to be.
     private static let mostToEnlarge = 3_000_000
 
@@ -35,7 +39,11 @@ struct PageView {
         guard let small = Self.even(seen, tones) else {
             throw DocumentRefusal(.memory, "no memory for an evenly lit picture")
         }
-        rotation = finds ? orientation.find(small, dpi: dpi * least) : 0
+        let lies = finds ? orientation.find(small, dpi: dpi * least) : Orientation.Found(isSure: true)
+        rotation = lies.degrees
+        guess = lies.guess
+        let likely = lies.guess.map { [$0] } ?? []
+        turns = lies.isSure ? [] : likely + [180, 90, 270].filter { !likely.contains($0) }
         guard let upright = small.turned(clockwise: rotation) else {
             throw DocumentRefusal(.memory, "no memory to turn the page")
         }
@@ -50,6 +58,28 @@ struct PageView {
         scale = wanted > 1 && (!finds || width * height > Self.mostToEnlarge) ? 1 : wanted
         self.shown = least == 1 && scale <= 1 ? nil : shown
         self.small = (least, plain)
+    }
+
+    /// The same page, turned further: it lies in another way than was found.
+    func turned(by degrees: Int) throws(DocumentRefusal) -> PageView {
+        guard let picture = small.picture.turned(clockwise: degrees) else {
+            throw DocumentRefusal(.memory, "no memory to turn the page")
+        }
+        return PageView(self, by: degrees, picture)
+    }
+
+    private init(_ view: PageView, by degrees: Int, _ picture: Picture) {
+        (dpi, width, height, scale) = (view.dpi, view.width, view.height, view.scale)
+        (shown, tones, hasDarkAreas) = (view.shown, view.tones, view.hasDarkAreas)
+        rotation = (view.rotation + degrees) % 360
+        skew = picture.skew
+        (turns, guess) = ([], nil)
+        fields = view.fields.map { field in
+            (0..<degrees / 90).reduce(field) { box, _ in
+                Pages.Box(1 - box.bottom, box.left, 1 - box.top, box.right)
+            }
+        }
+        small = (view.small.scale, picture)
     }
 
     private static func even(_ picture: Picture, _ tones: Tones) -> Picture? {

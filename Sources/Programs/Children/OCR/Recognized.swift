@@ -43,13 +43,18 @@ enum Recognized {
             }
             guard let bytes = TessResultIteratorGetUTF8Text(results, RIL_WORD) else { continue }
             defer { TessDeleteText(bytes) }
-            let text = String(cString: bytes)
+            // An engine of two scripts puts marks of direction around the words of one.
+            let scalars = String(cString: bytes).unicodeScalars.filter { !TextDirections.isMark($0) }
+            let text = String(String.UnicodeScalarView(scalars))
             guard let box = box(place, RIL_WORD), !text.allSatisfy(\.isWhitespace) else { continue }
             let confidence = min(100, max(0, Double(TessResultIteratorConfidence(results, RIL_WORD))))
             let last = blocks.count - 1
             blocks[last].lines[blocks[last].lines.count - 1].words.append(Word(text, box, confidence: confidence))
         } while TessResultIteratorNext(results, RIL_WORD) != 0
-        for block in blocks.indices { blocks[block].lines.removeAll { $0.words.isEmpty } }
+        for block in blocks.indices {
+            blocks[block].lines.removeAll { $0.words.isEmpty }
+            blocks[block].lines = blocks[block].lines.map(\.parted)
+        }
         return (blocks.filter { !$0.lines.isEmpty }, slopes)
     }
 

@@ -26,13 +26,20 @@ final class TesseractReader {
             return PageText(
                 origin: .read, width: Double(page.width), height: Double(page.height), dpi: page.dpi, blocks: [])
         }
-        let view = try PageView(page, orientation: orientation)
+        var view = try PageView(page, orientation: orientation)
         let first: Preparation =
             page.isSpeckled ? .cleaned : Gate.isNoisy(page.noise) ? .smoothed : .plain
-        var best = try attempt(view, view.picture(view.scale), scale: view.scale, first)
-        let read = best.picture
-        let found = try finds?.improve(&best, languages) { (languages) throws(DocumentRefusal) in
-            try self.attempt(view, read, scale: view.scale, first, in: languages)
+        var (best, found) = try read(view, first)
+        if let degrees = try turn(best, view, in: found?.languages.last) {
+            view = try view.turned(by: degrees)
+            (best, found) = try read(view, first)
+        } else if let guess = view.guess, best.reading.confidence < 50 {
+            // In a script whose model is not yet known nothing is read better.
+            let other = try view.turned(by: guess)
+            let turned = try read(other, first)
+            if turned.best.reading.merit > best.reading.merit {
+                (view, best, found) = (other, turned.best, turned.found)
+            }
         }
         if let next = found?.next { languages = next }
         var curves: Curves?
@@ -56,6 +63,37 @@ final class TesseractReader {
         text.languages = found?.languages
         text.missing = found.flatMap { $0.missing.isEmpty ? nil : $0.missing }
         return text
+    }
+
+    /// The first reading, in the languages of the page.
+    private func read(
+        _ view: PageView, _ preparation: Preparation
+    ) throws(DocumentRefusal) -> (best: Attempt, found: LanguageFinder.Found?) {
+        var best = try attempt(view, view.picture(view.scale), scale: view.scale, preparation)
+        let picture = best.picture
+        let found = try finds?.improve(&best, languages) { (languages) throws(DocumentRefusal) in
+            try self.attempt(view, picture, scale: view.scale, preparation, in: languages)
+        }
+        return (best, found)
+    }
+
+    /// How far the page must be turned, where its words are no words or stand on their side, and a part of it is read better that way.
+    private func turn(_ best: Attempt, _ view: PageView, in languages: String?) throws(DocumentRefusal) -> Int? {
+        let words = best.blocks.flatMap(\.lines).flatMap(\.words)
+        guard !view.turns.isEmpty, Gate.mayLieOtherwise(words, best.reading) else { return nil }
+        let box = words.dropFirst().reduce(words[0].box) { $0.union($1.box) }
+        let most = 0.3 * Double(best.picture.width * best.picture.height)
+        let share = min(1, (most / max(1, box.width * box.height)).squareRoot())
+        let (across, down) = (box.width * (1 - share) / 2, box.height * (1 - share) / 2)
+        let middle = Pages.Box(box.left + across, box.top + down, box.right - across, box.bottom - down)
+        guard let part = best.picture.part(middle) else { return nil }
+        for degrees in view.turns {
+            let other = try attempt(
+                view, part.turned(clockwise: degrees), scale: best.scale, best.preparation, in: languages)
+            let seen = other.blocks.flatMap(\.lines).flatMap(\.words)
+            if Gate.lies(as: seen, other.reading, notAs: words, best.reading) { return degrees }
+        }
+        return nil
     }
 
     private func attempt(

@@ -49,6 +49,6 @@ struct Canvas {
     }
 
     static func malformed(_ name: String) -> DocumentRefusal {
-        DocumentRefusal(.malformed, "the \(name) can not be decoded")
+        DocumentRefusal(.malformed, "the \(name) cannot be decoded")
     }
 }

@@ -15,7 +15,7 @@ final class Picture {
     let pix: UnsafeMutablePointer<Pix>
 
     init(_ pix: UnsafeMutablePointer<Pix>?) throws(DocumentRefusal) {
-        guard let pix else { throw DocumentRefusal(.malformed, "the picture can not be decoded") }
+        guard let pix else { throw DocumentRefusal(.malformed, "the picture cannot be decoded") }
         self.pix = pix
     }
 
@@ -80,7 +80,7 @@ func header(_ file: File, _ request: RasterRequest) throws(DocumentRefusal) -> P
     case .bmp: return try PictureHeader.bmp(file.bytes)
     case .webp: return try PictureHeader.webp(file.bytes)
     case .jp2: return try PictureHeader.jpeg2000(file.bytes)
-    case .pdf, .heic, .avif: throw DocumentRefusal(.unsupported, "this is no picture that is decoded here")
+    case .pdf, .heic, .avif: throw DocumentRefusal(.unsupported, "pictures of this kind are not decoded here")
     }
 }
 
@@ -129,8 +129,8 @@ func judge(_ outcome: Int32) throws(DocumentRefusal) {
     case MILLRACE_DECODED.rawValue: return
     case MILLRACE_NO_MEMORY.rawValue: throw DocumentRefusal(.memory, "no memory for the picture")
     case MILLRACE_NOT_SUPPORTED.rawValue:
-        throw DocumentRefusal(.unsupported, "the picture has samples or a compression that can not be decoded")
-    default: throw DocumentRefusal(.malformed, "the picture can not be decoded")
+        throw DocumentRefusal(.unsupported, "the picture has samples or a compression that cannot be decoded")
+    default: throw DocumentRefusal(.malformed, "the picture cannot be decoded")
     }
 }
 

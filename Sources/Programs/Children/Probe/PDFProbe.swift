@@ -29,7 +29,9 @@ struct PDFProbe: ~Copyable {
         if inspection.isDamaged { inspection.isRepaired = true }
         if code & 2 != 0 || qpdf_has_error(pdf) != 0 {
             let refusal = refusal()
-            guard refusal.reason == .malformed else { throw refusal }
+            guard refusal.reason == .malformed || refusal.reason == .encrypted && isLockedOnlyInAttachments else {
+                throw refusal
+            }
             inspection.isOnlyDrawn = true  // if it can be drawn
             return
         }
@@ -41,9 +43,43 @@ struct PDFProbe: ~Copyable {
         }
         activity(root, &inspection)
         let pages = qpdf_oh_get_key(pdf, root, "/Pages")
-        try walk(pages, &inspection)
+        do throws(DocumentRefusal) {
+            try walk(pages, &inspection)
+        } catch {
+            guard error.reason == .malformed else { throw error }
+            // A tree that comes back to itself, or ends nowhere. Programs that draw pass over such a branch.
+            inspection.pages = []
+            inspection.isOnlyDrawn = true
+            return
+        }
         if number(pages, "/Count") != Double(inspection.pages.count) { inspection.hasWrongCount = true }
         inspection.isDamaged = inspection.isDamaged || qpdf_more_warnings(pdf) != 0
+    }
+
+    /// Whether its pages can be drawn without its password: only its attachments are encrypted. qpdf opens such a file with the password
+    /// alone.
+    private var isLockedOnlyInAttachments: Bool {
+        guard request.password == nil, !places(of: "/EFF").isEmpty else { return false }
+        let streams = places(of: "/StmF")
+        return !streams.isEmpty
+            && streams.allSatisfy { place in
+                var at = place
+                while at < bytes.count, [0x20, 0x0a, 0x0d, 0x09].contains(bytes.memory[at]) { at += 1 }
+                return bytes.starts(with: "/Identity", at: at)
+            }
+    }
+
+    /// Where the bytes of the file go on behind this name; a file has few of those that are looked for.
+    private func places(of name: String) -> [Int] {
+        var found: [Int] = []
+        guard let start = bytes.memory.baseAddress else { return found }
+        var at = 0
+        while found.count < 16, let next = memchr(start + at, 0x2f, bytes.count - at) {
+            let place = start.distance(to: UnsafeRawPointer(next))
+            if bytes.starts(with: name, at: place) { found.append(place + name.utf8.count) }
+            at = place + 1
+        }
+        return found
     }
 
     private func refusal() -> DocumentRefusal {
@@ -57,8 +93,8 @@ struct PDFProbe: ~Copyable {
         case qpdf_e_unsupported:
             return detail.contains("ncrypt") || detail.contains("ecurity") || detail.contains("/Filter")
                 ? DocumentRefusal(.encrypted, "the PDF is encrypted in a way that no password opens")
-                : DocumentRefusal(.unsupported, "the PDF uses what is not supported")
-        default: return DocumentRefusal(.malformed, "the PDF can not be read, nor repaired")
+                : DocumentRefusal(.unsupported, "the PDF uses a feature that is not supported")
+        default: return DocumentRefusal(.malformed, "the PDF cannot be read or repaired")
         }
     }
 

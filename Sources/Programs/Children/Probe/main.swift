@@ -15,7 +15,7 @@ func inspect(_ request: ProbeRequest) throws(DocumentRefusal) -> Inspection {
     }
     guard let kind = FileFormat.of(file.bytes) else {
         let what =
-            FileFormat.foreign(file.bytes).map { "the file is \($0); only" } ?? "the file is of no kind that is read:"
+            FileFormat.foreign(file.bytes).map { "the file is \($0); only" } ?? "files of this kind are not supported:"
         throw DocumentRefusal(.unsupported, "\(what) \(FileFormat.names) are read")
     }
     var inspection = Inspection(kind)

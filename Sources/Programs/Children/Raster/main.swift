@@ -2,6 +2,7 @@
 import CPoppler
 import ChildProtocol
 import ChildSandbox
+import Directions
 import Glibc
 import Pages
 
@@ -42,7 +43,7 @@ func inspect(_ quotas: Quotas, _ password: String?) throws(DocumentRefusal) -> I
     for index in 0..<count {
         var about = millrace_page()
         guard millrace_document_page(document, Int32(index), &about) else {
-            throw DocumentRefusal(.malformed, "the PDF's page \(index + 1) can not be found")
+            throw DocumentRefusal(.malformed, "the PDF's page \(index + 1) cannot be found")
         }
         let isTurned = about.rotation % 180 != 0
         var page = Inspection.Page(
@@ -60,7 +61,7 @@ func open(_ password: String?) throws(DocumentRefusal) -> millrace_document_ref 
     guard let document = millrace_document_open(start, file.bytes.count, password, &isLocked) else {
         throw isLocked
             ? DocumentRefusal(password == nil ? .encrypted : .wrongPassword, "the PDF needs another password")
-            : DocumentRefusal(.malformed, "the PDF can not be opened for drawing")
+            : DocumentRefusal(.malformed, "the PDF cannot be opened for drawing")
     }
     return document
 }
@@ -74,7 +75,7 @@ func draw(_ request: RasterRequest) throws(DocumentRefusal) {
     guard
         millrace_document_draw(document, Int32(request.page - 1), request.dpi, request.keepsColor, &picture),
         let pixels = picture.pixels
-    else { throw DocumentRefusal(.malformed, "page \(request.page) can not be drawn") }
+    else { throw DocumentRefusal(.malformed, "page \(request.page) cannot be drawn") }
     defer { millrace_picture_free(&picture) }
     try refuseWithoutTables(request.page)
     let components = Int(picture.components)
@@ -95,9 +96,28 @@ func draw(_ request: RasterRequest) throws(DocumentRefusal) {
 }
 
 final class Taken {
-    var words: [Word] = []
+    var words: [SeenWord] = []
     var text = ""
     var isCut = false
+    /// How many words are turned by no quarter, one, two and three.
+    var quarters = [0, 0, 0, 0]
+
+    /// How far the page must be turned clockwise to be read, where most of its words lie on a side or on their head.
+    var turn: Int {
+        let most = quarters.indices.max { quarters[$0] < quarters[$1] } ?? 0
+        return quarters[most] * 4 >= words.count * 3 ? (360 - 90 * most) % 360 : 0
+    }
+
+    /// Chinese, Japanese and Korean may be written down the page, which poppler calls a quarter, too.
+    static func mayRunDown(_ text: String) -> Bool {
+        text.unicodeScalars.contains { scalar in
+            switch scalar.value {
+            case 0x2E80...0x9FFF, 0xAC00...0xD7AF, 0xF900...0xFAFF, 0xFE30...0xFE4F, 0xFF00...0xFFEF, 0x20000...0x3FFFF:
+                true
+            default: false
+            }
+        }
+    }
 }
 
 func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) -> PageText? {
@@ -111,7 +131,13 @@ func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) 
                 min(word.left, word.right), min(word.top, word.bottom), max(word.left, word.right),
                 max(word.top, word.bottom))
             taken.isCut = taken.isCut || word.is_cut
-            taken.words.append(Word(String(cString: word.text) + (word.is_cut ? "\u{FFFD}" : ""), box))
+            let text = String(cString: word.text)
+            taken.quarters[Taken.mayRunDown(text) ? 0 : Int(word.rotation) & 3] += 1
+            taken.words.append(
+                SeenWord(
+                    text + (word.is_cut ? "\u{FFFD}" : ""), box,
+                    hasSpaceAfter: word.has_space_after,
+                    widths: word.widths.map { Array(UnsafeBufferPointer(start: $0, count: word.letters)) } ?? []))
         }, Unmanaged.passUnretained(taken).toOpaque())
     try refuseWithoutTables(page)
     guard count <= PageText.mostWords else { throw DocumentRefusal(.quota, "page \(page) has too many words") }
@@ -124,17 +150,43 @@ func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) 
             Unmanaged<Taken>.fromOpaque(context).takeUnretainedValue().text = String(decoding: bytes, as: UTF8.self)
         }, Unmanaged.passUnretained(taken).toOpaque())
     guard isTaken else { throw DocumentRefusal(.quota, "page \(page) has too much text") }
-    let blocks = ReadingOrder.lines(of: taken.words)
-    let extent = taken.words.reduce(Box(0, 0, 1, 1)) { $0.union($1.box) }
-    var text = PageText(origin: .own, width: extent.right, height: extent.bottom, dpi: 72, blocks: [Block(blocks)])
+    let turn = taken.turn
+    let shown = turn == 0 ? nil : size(document, page: page)
+    if let shown {
+        for index in taken.words.indices {
+            taken.words[index].box = taken.words[index].box.turned(by: turn, on: shown)
+            taken.words[index].widths = []
+        }
+    }
+    let own = OwnLines(taken.words, .unicode)
+    let extent =
+        shown.map { $0.turned(by: turn, on: $0) } ?? taken.words.reduce(Box(0, 0, 1, 1)) { $0.union($1.box) }
+    // The table of a page that is turned comes down its columns, in any order.
+    let blocks = shown == nil ? [Block(own.lines)] : ReadingOrder.arranged([Block(own.lines)])
+    var text = PageText(origin: .own, width: extent.right, height: extent.bottom, dpi: 72, blocks: blocks)
+    // poppler says in its text which parts of a line run which way.
+    taken.text.unicodeScalars.removeAll { (0x202A...0x202E).contains($0.value) }
     while taken.text.last?.isWhitespace == true { taken.text.removeLast() }
     // It would end at the first U+0000. The words do not.
-    if !taken.isCut { text.flow = taken.text }
+    if !taken.isCut, !own.isRightToLeft, shown == nil { text.flow = taken.text }
     if TableFinder.mayHaveTables(text) { text.rulings = rulings(document, page: page) }
+    if let shown {
+        text.rotation = turn
+        text.rulings = text.rulings?.turned(by: turn, on: shown)
+    }
     return text
 }
 
-/// The ruled lines of a page, as a coarse picture of it shows them. nil: none, or it can not be drawn.
+/// The whole page as it is shown.
+func size(_ document: millrace_document_ref, page: Int) -> Box? {
+    var about = millrace_page()
+    guard millrace_document_page(document, Int32(page - 1), &about), about.width > 0, about.height > 0 else {
+        return nil
+    }
+    return about.rotation % 180 == 0 ? Box(0, 0, about.width, about.height) : Box(0, 0, about.height, about.width)
+}
+
+/// The ruled lines of a page, as a coarse picture of it shows them. nil: none, or it cannot be drawn.
 func rulings(_ document: millrace_document_ref, page: Int) -> Rulings? {
     var about = millrace_page()
     guard millrace_document_page(document, Int32(page - 1), &about), about.width > 0, about.height > 0 else {

@@ -1,57 +1,21 @@
 import CPango
-import Glibc
 import Pages
 
 /// A4, one column, from top to bottom.
 final class Setter {
     private let width = 595.0, height = 842.0, margin = 56.0
-    private let surface: OpaquePointer
-    private let cairo: OpaquePointer
-    private let sink: Sink
+    private let canvas: PDFCanvas
     private var y: Double
     private var pages = 1
     private static let mostPages = 20_000
 
-    /// Receives cairo's output.
-    private final class Sink {
-        let descriptor: Int32
-        var bytes = 0
-
-        init(_ descriptor: Int32) {
-            self.descriptor = descriptor
-        }
-    }
-
     init(into descriptor: Int32) throws(DocumentRefusal) {
-        sink = Sink(descriptor)
-        let write: cairo_write_func_t = { context, data, count in
-            guard let context, let data else { return CAIRO_STATUS_WRITE_ERROR }
-            let sink = Unmanaged<Sink>.fromOpaque(context).takeUnretainedValue()
-            var done = 0
-            while done < Int(count) {
-                let more = Glibc.write(sink.descriptor, data + done, Int(count) - done)
-                if more <= 0, errno != EINTR { return CAIRO_STATUS_WRITE_ERROR }
-                done += max(0, more)
-            }
-            sink.bytes += done
-            return CAIRO_STATUS_SUCCESS
-        }
-        guard
-            let surface = cairo_pdf_surface_create_for_stream(
-                write, Unmanaged.passUnretained(sink).toOpaque(), width, height), let cairo = cairo_create(surface)
-        else { throw DocumentRefusal(.memory, "no memory for the report") }
-        self.surface = surface
-        self.cairo = cairo
+        canvas = try PDFCanvas(into: descriptor, width: width, height: height)
         y = margin
     }
 
-    deinit {
-        cairo_destroy(cairo)
-        cairo_surface_destroy(surface)
-    }
-
     func set(_ report: Report) throws(DocumentRefusal) -> Reported {
-        report.title.withCString { cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, $0) }
+        canvas.setTitle(report.title)
         try paragraph(report.title, "Sans Bold 18", after: 10)
         for fact in report.facts { try paragraph("\(fact.name): \(fact.value)", "Sans 10", after: 2) }
         y += 12
@@ -60,12 +24,8 @@ final class Setter {
             for piece in Self.pieces(page.text) { try paragraph(piece, "Sans 10", after: 0) }
             y += 14
         }
-        cairo_show_page(cairo)
-        cairo_surface_finish(surface)
-        guard cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS else {
-            throw DocumentRefusal(.internal, "the report could not be written")
-        }
-        return Reported(bytes: sink.bytes, pages: pages)
+        cairo_show_page(canvas.cairo)
+        return try canvas.finish(pages: pages)
     }
 
     /// Before it wraps a paragraph, Pango measures it as one line, in an integer that is too small for half a megabyte of text. So longer
@@ -96,7 +56,7 @@ final class Setter {
     private func paragraph(_ text: some StringProtocol, _ font: String, after: Double, keeps: Double = 0)
         throws(DocumentRefusal)
     {
-        guard let layout = pango_cairo_create_layout(cairo) else {
+        guard let layout = pango_cairo_create_layout(canvas.cairo) else {
             throw DocumentRefusal(.memory, "no memory for a paragraph")
         }
         defer { g_object_unref(UnsafeMutableRawPointer(layout)) }
@@ -123,8 +83,8 @@ final class Setter {
                 Double(logical.height) / unit, Double(pango_layout_iter_get_baseline(lines) - logical.y) / unit
             )
             if y + high > height - margin { try next() }
-            cairo_move_to(cairo, margin + Double(logical.x) / unit, y + down)
-            pango_cairo_show_layout_line(cairo, pango_layout_iter_get_line_readonly(lines))
+            cairo_move_to(canvas.cairo, margin + Double(logical.x) / unit, y + down)
+            pango_cairo_show_layout_line(canvas.cairo, pango_layout_iter_get_line_readonly(lines))
             y += high
         } while pango_layout_iter_next_line(lines) != 0
         y += after
@@ -132,7 +92,7 @@ final class Setter {
 
     private func next() throws(DocumentRefusal) {
         guard pages < Self.mostPages else { throw DocumentRefusal(.quota, "the report has too many pages") }
-        cairo_show_page(cairo)
+        cairo_show_page(canvas.cairo)
         pages += 1
         y = margin
     }

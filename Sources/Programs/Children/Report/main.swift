@@ -4,7 +4,7 @@ import ChildSandbox
 import Glibc
 import Pages
 
-// Typesets a report in any script. Its fonts are the system's.
+// Typesets a report, or pages of the small HTML, in any script. Its fonts are the system's.
 
 var sandbox = ChildSandbox()
 sandbox.readable = [
@@ -16,8 +16,12 @@ sandbox.enter()
 
 while let bytes = ChildSandbox.request(longest: 256 << 20) {
     do throws(DocumentRefusal) {
-        let report = try FramePayload.open(bytes, as: Report.self).head
-        let reported = try Setter(into: ChildSandbox.Descriptor.files).set(report)
+        let (request, body) = try FramePayload.open(bytes, as: ReportRequest.self)
+        let reported =
+            switch request {
+            case .report(let report): try Setter(into: ChildSandbox.Descriptor.files).set(report)
+            case .design(let design): try PageSetter(design, body, into: ChildSandbox.Descriptor.files).draw()
+            }
         ChildSandbox.answer(.result, try FramePayload.make(reported))
     } catch {
         ChildSandbox.fail(error.reason.rawValue, error.sentence)

@@ -8,45 +8,83 @@ enum ApprovalPage {
     private static let deepest = 6
 
     /// - Parameter isLate: an answer has just come that does not count.
-    static func question(_ facts: JSONValue, _ words: PageWords, isLate: Bool = false) -> Response {
+    static func question(_ facts: JSONValue, _ frame: PageFrame, isLate: Bool = false) -> Response {
+        let words = frame.words
         let state = facts["state"]?.text
-        var body = "<h1>\(shown(facts["step"]))</h1>"
+        var body = ""
         switch state {
         case "answered":
-            if isLate { body += "<p>\(words.earlierAnswerCounts)</p>" }
             let isYes = facts["approved"] == .bool(true)
-            body += "<p>\(words.answer(isYes, by: shown(facts["by"]), at: time(facts["answered"])))</p>"
-            if let comment = facts["comment"]?.text, !comment.isEmpty { body += "<p>\(shown(comment))</p>" }
-        case "late": body += "<p>\(words.tooLate(time(facts["until"])))</p>"
-        case "open": body += "<p>\(words.isAsked(shown(facts["name"]), by: shown(facts["kind"])))</p>"
-        default: body += "<p>\(words.noLongerAsked)</p>"
+            body += heading(words.isAnswered, "good", facts)
+            if isLate { body += "<p>\(words.earlierAnswerCounts)</p>" }
+            body += "<p>\(words.answer(isYes, by: foreign(facts["by"]), at: time(facts["answered"], words)))</p>"
+            if let comment = facts["comment"]?.text, !comment.isEmpty {
+                body += "<blockquote><p dir=\"auto\">\(shown(comment))</p></blockquote>"
+            }
+        case "late":
+            body += heading(words.question, "", facts) + "<p>\(words.tooLate(time(facts["until"], words)))</p>"
+        case "open":
+            body += heading(words.openQuestion, "bad", facts)
+            body += "<p>\(words.isAsked(foreign(facts["name"]), by: foreign(facts["kind"])))</p>"
+            if let until = facts["until"] { body += "<p class=\"quiet\">\(words.until): \(time(until, words))</p>" }
+        default: body += heading(words.question, "", facts) + "<p>\(words.noLongerAsked)</p>"
         }
-        let about = [
-            (words.job, facts["job"].map { text(of: $0, words) }), (words.tenant, facts["tenant"].map { shown($0) }),
-            (words.since, facts["since"].map { time($0) }), (words.until, facts["until"].map { time($0) }),
-        ]
-        body += list(about.compactMap { label, value in value.map { (label, $0) } })
         body += "<h2>\(words.subject)</h2>" + parts(of: facts["request"] ?? .null, words, depth: 0)
         if state == "open" { body += form(words) }
-        return LinkPage.html(words.question, body, words, status: isLate ? 409 : 200)
+        let about = [
+            (words.job, facts["job"].map { text(of: $0, words) }), (words.tenant, facts["tenant"].map { foreign($0) }),
+            (words.since, facts["since"].map { time($0, words) }),
+            (words.until, state == "open" ? nil : facts["until"].map { time($0, words) }),
+        ]
+        body += "<h2>\(words.details)</h2>" + list(about.compactMap { label, value in value.map { (label, $0) } })
+        return LinkPage.html(shown(facts["step"]), body, frame, status: isLate ? 409 : 200)
     }
 
+    private static func heading(_ tag: String, _ tone: String, _ facts: JSONValue) -> String {
+        "<p class=\"tag \(tone)\">\(tag)</p><h1>\(foreign(facts["step"]))</h1>"
+    }
+
+    /// On a phone it stays in sight, however long the question is.
     private static func form(_ words: PageWords) -> String {
-        "<h2>\(words.yourAnswer)</h2><form method=\"post\"><p><label for=\"comment\">\(words.comment)</label>"
-            + "<textarea id=\"comment\" name=\"comment\" maxlength=\"500\"></textarea></p>"
-            + "<p><button name=\"answer\" value=\"yes\">\(words.yes)</button></p>"
-            + "<p><button class=\"second\" name=\"answer\" value=\"no\">\(words.no)</button></p></form>"
+        "<form method=\"post\" class=\"bar\"><details><summary>\(words.addComment)</summary>"
+            + "<label for=\"comment\">\(words.comment)</label>"
+            + "<textarea id=\"comment\" name=\"comment\" maxlength=\"500\" dir=\"auto\"></textarea></details>"
+            + "<div class=\"pair\">\(LinkPage.button("yes", words.yes, .first))\(LinkPage.button("no", words.no))</div></form>"
     }
 
     private static func list(_ pairs: [(label: String, value: String)]) -> String {
-        "<dl>" + pairs.map { "<dt>\($0.label)</dt><dd>\($0.value)</dd>" }.joined() + "</dl>"
+        "<dl class=\"facts\">" + pairs.map { "<dt>\($0.label)</dt><dd>\($0.value)</dd>" }.joined() + "</dl>"
+    }
+
+    /// The fields in the order that `$order` states, and those that it does not name behind them, by name: Postgres keeps no order of its own.
+    private static func ordered(_ members: [JSONValue.Member]) -> [JSONValue.Member] {
+        var stated: [String] = []
+        if case .array(let names)? = members.first(where: { $0.key == "$order" })?.value {
+            stated = names.compactMap(\.text)
+        }
+        let named = stated.compactMap { name in members.first { $0.key == name } }
+        let others = members.filter { $0.key != "$order" && !stated.contains($0.key) }
+        return named + others.sorted { $0.key < $1.key }
+    }
+
+    /// `{"amount": 1240.5, "currency": "EUR"}` reads as a sum.
+    private static func sum(_ members: [JSONValue.Member], _ words: PageWords) -> String? {
+        guard members.count == 2, let currency = members.first(where: { $0.key == "currency" })?.value.text,
+            let amount = members.first(where: { $0.key == "amount" })?.value, currency.utf8.count == 3
+        else { return nil }
+        switch amount {
+        case .int, .double, .number:
+            return "<bdi class=\"sum\" dir=\"ltr\">\(words.number(amount.compact)) \(shown(currency))</bdi>"
+        case .null, .bool, .string, .array, .object, .raw: return nil
+        }
     }
 
     /// What is asked, as a list of its fields.
     private static func parts(of value: JSONValue, _ words: PageWords, depth: Int) -> String {
         switch value {
         case .object(let members) where !members.isEmpty && depth < deepest:
-            list(members.map { (shown($0.key), parts(of: $0.value, words, depth: depth + 1)) })
+            sum(members, words)
+                ?? list(ordered(members).map { (foreign($0.key), parts(of: $0.value, words, depth: depth + 1)) })
         case .array(let items) where !items.isEmpty && depth < deepest:
             "<ol>" + items.map { "<li>\(parts(of: $0, words, depth: depth + 1))</li>" }.joined() + "</ol>"
         case .null, .bool, .int, .double, .number, .string, .array, .object, .raw:
@@ -58,12 +96,28 @@ enum ApprovalPage {
         switch value {
         case .null: "–"
         case .bool(let isYes): isYes ? words.yes : words.no
-        case .string(let text): shown(text)
-        case .int, .double, .number, .array, .object, .raw: shown(value.compact)
+        case .string(let text): isDay(text) ? LinkPage.time(text, words) : foreign(text)
+        // A whole number may be an order's: it has no signs in it.
+        case .double where value.compact.contains("."), .number where value.compact.contains("."):
+            "<bdi class=\"sum\" dir=\"ltr\">\(words.number(value.compact))</bdi>"
+        case .int, .double, .number, .array, .object, .raw: foreign(value.compact)
         }
     }
 
-    private static func time(_ value: JSONValue?) -> String { LinkPage.time(value?.text ?? "") }
+    /// `2026-11-28`
+    private static func isDay(_ text: String) -> Bool {
+        text.utf8.count == 10 && text.split(separator: "-").map(\.count) == [4, 2, 2]
+            && text.utf8.allSatisfy { 0x30...0x39 ~= $0 || $0 == 0x2D }
+    }
+
+    private static func time(_ value: JSONValue?, _ words: PageWords) -> String {
+        LinkPage.time(value?.text ?? "", words)
+    }
+
+    /// Somebody's words, with a direction of their own.
+    private static func foreign(_ value: JSONValue?) -> String { foreign(value?.text ?? "") }
+
+    private static func foreign(_ text: String) -> String { "<bdi>\(shown(text))</bdi>" }
 
     private static func shown(_ value: JSONValue?) -> String { shown(value?.text ?? "") }
 

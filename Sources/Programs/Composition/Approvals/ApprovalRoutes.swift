@@ -1,8 +1,8 @@
 import JSON
 package import Listeners
-import PageKit
+import MillraceQueues
+package import PageKit
 package import Postgres
-import Queues
 package import Signatures
 package import Telemetry
 
@@ -12,11 +12,14 @@ package struct ApprovalRoutes: Sendable {
     private let pool: Pool
     private let log: Log
     private let links: Links
+    /// Who asks, as the pages say.
+    private let host: PageHost
 
-    package init(pool: Pool, log: Log, links: Links) {
+    package init(pool: Pool, log: Log, links: Links, host: PageHost = PageHost()) {
         self.pool = pool
         self.log = log
         self.links = links
+        self.host = host
     }
 
     package var all: [Route] {
@@ -33,7 +36,7 @@ package struct ApprovalRoutes: Sendable {
         guard let link = links.openedApproval(request.parameter("token")), let facts = try await facts(link) else {
             return unknownLink(request)
         }
-        return ApprovalPage.question(facts, words(facts, request))
+        return ApprovalPage.question(facts, frame(facts, request))
     }
 
     private func act(_ request: Listeners.Request) async throws -> Listeners.Response {
@@ -41,8 +44,8 @@ package struct ApprovalRoutes: Sendable {
         guard let link = links.openedApproval(request.parameter("token")), let before = try await facts(link) else {
             return unknownLink(request)
         }
-        let words = words(before, request)
-        guard let answer = Answer(body) else { return LinkPage.unknownAnswer(words) }
+        let frame = frame(before, request)
+        guard let answer = Answer(body) else { return LinkPage.unknownAnswer(frame, back: request.path) }
         var isLate = false
         do {
             let isNew = try await pool.withConnection { connection throws(PostgresError) in
@@ -53,12 +56,13 @@ package struct ApprovalRoutes: Sendable {
         } catch let error as PostgresError where error.sqlState == "P0002" {
             return unknownLink(request)
         } catch let error as PostgresError where error.sqlState == "22023" {
-            return LinkPage.problem(words.unknownAnswer, words.commentTooLong, words)
+            return LinkPage.problem(
+                frame.words.unknownAnswer, frame.words.commentTooLong, frame, back: request.path)
         } catch let error as PostgresError where error.sqlState == "55000" {
             isLate = true  // another answer came first, or none counts any more: the page says how it stands
         }
         guard let facts = try await facts(link) else { return unknownLink(request) }
-        return ApprovalPage.question(facts, words, isLate: isLate)
+        return ApprovalPage.question(facts, frame, isLate: isLate)
     }
 
     /// What a form of ours sends.
@@ -81,11 +85,13 @@ package struct ApprovalRoutes: Sendable {
     }
 
     private func unknownLink(_ request: Listeners.Request) -> Listeners.Response {
-        LinkPage.unknownLink(PageWords(accepting: request.headers["Accept-Language"]))
+        LinkPage.unknownLink(PageFrame(PageWords(accepting: request.headers["Accept-Language"]), host: host))
     }
 
-    private func words(_ facts: JSONValue, _ request: Listeners.Request) -> PageWords {
-        PageWords(facts, accepting: request.headers["Accept-Language"])
+    private func frame(_ facts: JSONValue, _ request: Listeners.Request) -> PageFrame {
+        let words = PageWords(
+            facts, chosen: request.query("language"), accepting: request.headers["Accept-Language"])
+        return PageFrame(words, host: host, path: request.path)
     }
 
     private func facts(_ link: (approval: String, ref: String)) async throws -> JSONValue? {

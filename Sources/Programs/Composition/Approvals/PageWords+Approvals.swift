@@ -9,12 +9,17 @@ extension PageWords {
             "\(name)، \(kind) يطلب ردك.")
     }
 
+    var openQuestion: String { say("Needs your answer", "Braucht deine Antwort", "بانتظار ردك") }
+    var isAnswered: String { say("Answered", "Beantwortet", "تم الرد") }
+    var details: String { say("Details", "Einzelheiten", "التفاصيل") }
+    var addComment: String { say("Add a comment", "Bemerkung hinzufügen", "إضافة تعليق") }
+
     var job: String { say("Job", "Auftrag", "مهمة") }
     var tenant: String { say("Tenant", "Mandant", "الجهة") }
     var since: String { say("Asked since", "Gefragt seit", "مطروح منذ") }
     var until: String { say("Answer by", "Antwort bis", "الرد حتى") }
     var subject: String { say("What it is about", "Worum es geht", "الموضوع") }
-    var comment: String { say("Comment (if you like)", "Bemerkung (wenn du magst)", "تعليق (إن أردت)") }
+    var comment: String { say("Comment (optional)", "Bemerkung (wenn du magst)", "تعليق (إن أردت)") }
     var yes: String { say("Yes", "Ja", "نعم") }
 
     func answer(_ approved: Bool, by name: String, at time: String) -> String {
@@ -25,13 +30,13 @@ extension PageWords {
     }
     var earlierAnswerCounts: String {
         say(
-            "This question had been answered before. The first answer counts:",
+            "This question has already been answered. The first answer counts:",
             "Diese Frage war schon beantwortet. Es gilt die erste Antwort:",
             "سبق الرد على هذا السؤال. الرد الأول هو المعتمد:")
     }
     func tooLate(_ time: String) -> String {
         say(
-            "The time for an answer was over, \(time). Nobody had answered, and work goes on without an answer.",
+            "The time for an answer ran out, \(time). Nobody had answered, and work goes on without an answer.",
             "Die Zeit für eine Antwort war um, \(time). Es hat niemand geantwortet, und es geht ohne Antwort weiter.",
             "انتهى وقت الرد، \(time). لم يرد أحد، ويستمر العمل بلا رد.")
     }

@@ -3,9 +3,9 @@ package import Console
 import Digests
 import FoundationEssentials
 package import Listeners
+import MillraceQueues
 import PageKit
 package import Postgres
-import Queues
 import Signatures
 import Synchronization
 
@@ -37,11 +37,7 @@ extension Composer {
             return try ConsoleService(options, pool: pool, log: log) { [known] connection in
                 let report = try await StatusReport.read(
                     of: known, on: connection, cap: 50, patience: .seconds(2))
-                let findings = report.findings
-                let worst = findings.map(\.severity).max() ?? .ok
-                return ConsoleService.Verdict(
-                    word: worst.word,
-                    findings: findings.map { "\($0.sentence) — run: \($0.command)" })
+                return ConsoleService.Verdict(of: report)
             }
         } catch {
             throw Failure("the console cannot start: \(error)")
@@ -109,7 +105,7 @@ extension Composer {
             return try Listener(options, routes: [live] + console.routes, log: log)
         } catch .needsToken(let place) {
             throw Failure(
-                .misused, "\(place) can be reached from outside of this machine, and nobody would have to sign in",
+                .misused, "\(place) can be reached from outside this machine, and nobody would have to sign in",
                 hint:
                     "set MILLRACE_TOKEN, MILLRACE_CONSOLE_USERS_FILE or MILLRACE_CONSOLE_JWT_KEY_FILE, or listen on 127.0.0.1"
             )

@@ -42,7 +42,7 @@ package struct GatewayWiring: Sendable {
         if let objection = trust.objection { throw Failure(.failed, objection.sentence, hint: objection.hint) }
         if trust.isSuperuser {
             service.log.warning(
-                "the gateway's login is a superuser: a hole in any function would be one in everything",
+                "the gateway's login is a superuser: a flaw in any function would expose everything",
                 [("login", trust.login)])
         }
     }
@@ -115,7 +115,7 @@ extension GatewayWiring {
                 }
             } catch {
                 if !Task.isCancelled {
-                    service.log.warning("the gateway cannot tell that it lives", [("error", "\(error)")])
+                    service.log.warning("the gateway cannot report that it is running", [("error", "\(error)")])
                 }
             }
             await signal.wait(for: .seconds(5))

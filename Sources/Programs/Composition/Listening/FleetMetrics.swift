@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 
 /// What the database has counted of the whole fleet: workers, storage, rooms, operations. Every worker reports the same.
 package struct FleetMetrics: Sendable {
@@ -13,7 +13,7 @@ package struct FleetMetrics: Sendable {
         Gauge(name: "queue_paused", labels: ["queue"], help: "1 while somebody has paused the queue."),
         Gauge(
             name: "jobs_unserved", labels: ["kind"],
-            help: "Ready jobs of a kind that no living worker takes from their queue."),
+            help: "Ready jobs of a kind that no running worker takes from their queue."),
         Gauge(name: "workers", labels: ["state"], help: "Sessions of workers; silent: no heartbeat for 8 s."),
         Gauge(name: "workers_slots", help: "Slots of all workers."),
         Gauge(name: "workers_stuck", help: "Handlers that ignore their cancellation and keep their slots."),
@@ -32,7 +32,7 @@ package struct FleetMetrics: Sendable {
         Gauge(name: "operations", labels: ["state"], help: "Operations on many jobs that have not ended."),
         Gauge(
             name: "operations_idle_seconds", labels: ["state"],
-            help: "How long the operation that has stood still for longest has not moved."),
+            help: "How long the operation that stalled first has not moved."),
         Gauge(name: "samples_age_seconds", help: "How long ago the last sample of the fleet was taken."),
         Gauge(name: "storage_bytes", labels: ["relation"], help: "Size of the tables, as of the last sample."),
         Gauge(name: "storage_dead_rows", labels: ["relation"], help: "Dead rows of the tables that change most."),
@@ -60,18 +60,18 @@ package struct FleetMetrics: Sendable {
         Gauge(name: "room_oldest_seconds", labels: ["room", "lane"], help: "How long the oldest of it has been due."),
         Gauge(
             name: "room_ended_last_hour", labels: ["room", "lane"],
-            help: "What ended, of that which was due in the last hour; at most 10,000."),
+            help: "What ended of what was due in the last hour; at most 10,000."),
         Gauge(
             name: "room_failed_last_hour", labels: ["room", "lane"], help: "What failed among that."),
-        Gauge(name: "room_workers", labels: ["room"], help: "Living workers that serve a room."),
+        Gauge(name: "room_workers", labels: ["room"], help: "Running workers that serve a room."),
         Gauge(
             name: "mail_held", labels: ["status"],
             help: "Messages of which nobody knows whether they were sent; parked ones wait for a human."),
-        Gauge(name: "mail_switched", help: "1 while mail goes by another service than the chosen one."),
+        Gauge(name: "mail_switched", help: "1 while mail goes through a service other than the chosen one."),
         Gauge(name: "documents_processing", help: "Documents that are being read; at most 10,000."),
-        Gauge(name: "documents_idle_seconds", help: "How long the one that has stood still for longest has not moved."),
+        Gauge(name: "documents_idle_seconds", help: "How long the one that stalled first has not moved."),
         Gauge(name: "documents_pages_waiting", help: "Pages that are still to be read; at most 10,000."),
-        Gauge(name: "checkins_watches", help: "People who are watched over, about."),
+        Gauge(name: "checkins_watches", help: "People who are watched over, approximately."),
         Gauge(name: "checkins_overdue", help: "Check-ins and steps of alarms that are due and not dealt with."),
         Gauge(name: "checkins_late_seconds", help: "How long the oldest of them has been due."),
         Gauge(name: "checkins_beat_seconds", help: "How long ago a worker last looked; -1 for never."),
@@ -81,7 +81,7 @@ package struct FleetMetrics: Sendable {
         Gauge(name: "families", help: "Families, about."),
         Gauge(name: "families_due", help: "Families whose midnight has passed; at most 10,000."),
         Gauge(name: "families_lag_seconds", help: "How long ago the earliest of these midnights was."),
-        Gauge(name: "families_broken", help: "Families that cannot be taken over their midnight."),
+        Gauge(name: "families_broken", help: "Families that cannot be rolled over midnight."),
         Gauge(name: "webhooks", labels: ["state"], help: "Webhooks by state."),
         Gauge(name: "webhooks_late_seconds", help: "How long the oldest due delivery has waited."),
         Gauge(name: "subscriptions", labels: ["state"], help: "Subscriptions by state; at most 10,000 are counted."),
@@ -90,7 +90,7 @@ package struct FleetMetrics: Sendable {
             help: "Subscriptions in force that have no owner or no plan, of those that are counted."),
         Gauge(
             name: "subscriptions_late_seconds",
-            help: "How long ago the oldest change by the clock was due that is not made yet."),
+            help: "How long ago the oldest timed change that is still pending was due."),
     ]
 
     private let measures: [FleetMeasure]

@@ -1,6 +1,6 @@
 import JSON
 package import Listeners
-package import Queues
+package import MillraceQueues
 package import Supervision
 import Synchronization
 package import Workers
@@ -13,7 +13,7 @@ package enum HealthRoutes {
         counts: @escaping @Sendable () -> Listener.Counts
     ) -> [Route] {
         [
-            // The process answers. That the database is away is no reason to kill it: its handlers go on.
+            // The process answers. That the database is unreachable is no reason to kill it: its handlers go on.
             Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") },
             Route(.get, "/readyz", access: .everyone) { _ in
                 let (isReady, reason) = readiness(worker.health)

@@ -1,4 +1,4 @@
-package import Queues
+package import MillraceQueues
 package import Workers
 
 /// The jobs' part of `/metrics`: how runs ended in this process, and the work in the whole database.
@@ -48,7 +48,7 @@ package struct JobMetrics: Sendable {
     private var waited: RoomGauge {
         histogram(
             "worker_wait_duration_seconds",
-            "How long jobs had waited from their enqueuing when their first run began in this worker; without those that were to wait."
+            "How long jobs had waited since they were enqueued when their first run began in this worker; without those that were meant to wait."
         ) { ($0.waits, $0.waitMilliseconds) }
     }
 

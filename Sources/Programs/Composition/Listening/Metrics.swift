@@ -21,7 +21,7 @@ package enum Metrics {
             [(RoomGauge.labels([("name", health.name), ("version", health.version)]), 1)])
         add("worker_ready", "gauge", "1 when the worker takes jobs.", HealthRoutes.readiness(health).isReady ? 1 : 0)
         add("worker_database_connected", "gauge", "0 while cut off from the database.", health.cutOff == nil ? 1 : 0)
-        add("worker_slots", "gauge", "Jobs at once at most.", health.slots)
+        add("worker_slots", "gauge", "The maximum number of jobs at once.", health.slots)
         add("worker_jobs_running", "gauge", "Jobs whose handlers run.", health.running)
         add("worker_jobs_waiting", "gauge", "Jobs that were claimed and have not begun.", health.waiting)
         add("worker_ends_unrecorded", "gauge", "Ends that the database does not know yet.", health.unrecorded)
@@ -35,7 +35,7 @@ package enum Metrics {
         add(
             "http_requests_total", "counter", "Requests answered, by the class of their status.",
             (1...5).map { (labels: RoomGauge.labels([("status", "\($0)xx")]), value: listener.answered[$0] ?? 0) })
-        add("http_requests_broken_total", "counter", "Requests that broke off.", listener.broken)
+        add("http_requests_broken_total", "counter", "Requests that were cut off.", listener.broken)
         for gauge in rooms { page += gauge.text }
         page += ProviderMetrics(providers).gauges.map(\.text).joined()
         return page

@@ -27,7 +27,7 @@ package struct ProviderMetrics: Sendable {
                 "provider_calls_total", "counter", "Calls, by what became of them.",
                 [("ok", { $0.totals.ok }), ("failed", { $0.totals.failed }), ("throttled", { $0.totals.throttled })]),
             each(
-                "provider_outcomes_unknown_total", "counter", "Calls of which nobody knows what came.",
+                "provider_outcomes_unknown_total", "counter", "Calls whose outcome nobody knows.",
                 [("", { $0.totals.unknown })]),
             each(
                 "provider_calls_refused_total", "counter", "Calls that were not let through.",

@@ -1,5 +1,5 @@
 package import Listeners
-package import Queues
+package import MillraceQueues
 package import Supervision
 import Telemetry
 package import Workers

@@ -22,7 +22,7 @@ extension Completions {
                 fi
                 (( index += 1 ))
             done
-            # What led here is no argument of the place: _arguments shall count from its last word.
+            # The words up to here are not arguments of this command: _arguments counts from the last of them.
             words=(millrace "${(@)words[base+1,-1]}")
             (( CURRENT -= base - 1 ))
             case "$key" in

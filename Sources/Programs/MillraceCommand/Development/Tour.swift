@@ -1,7 +1,7 @@
 import FoundationEssentials
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Enqueues one job of each harmless kind and follows them to their ends.
 struct Tour: Sendable {

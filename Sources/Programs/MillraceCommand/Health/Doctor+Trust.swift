@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Checks that the schema is its owner's alone: its functions run with the owner's rights, and the owner trusts everything in it.
 extension Doctor {
@@ -33,7 +33,7 @@ extension Doctor {
 
     static func judgeOwner(_ contents: SchemaContents) -> Check.Result {
         contents.isOwnersSuperuser
-            ? .ok("\(contents.owner), a superuser; a role of its own that is none would do")
+            ? .ok("\(contents.owner), a superuser; an ordinary role of its own would do")
             : .ok(contents.owner)
     }
 
@@ -44,14 +44,14 @@ extension Doctor {
                 advice: "look at each, and drop it or move it to another schema; millrace migrate refuses until then")
         }
         return contents.isComplete
-            ? .ok("only what migrations made") : .ok("all the owner's; which of it migrations made, the owner can tell")
+            ? .ok("only what migrations made") : .ok("all the owner's; only the owner can see what migrations made")
     }
 
     static func judgePaths(_ rights: SchemaRights, _ overloads: Overloads) -> Check.Result {
         guard overloads.path == "pg_catalog, pg_temp" else {
             return .problem(
                 "this session looks for functions in \(overloads.path)",
-                advice: "look at what stands between this program and the server, and changes its sessions")
+                advice: "look for what stands between this program and the server and changes its sessions")
         }
         guard rights.unfixed.isEmpty else {
             return .problem(
@@ -100,7 +100,7 @@ extension Doctor {
         }
         if !rights.everybody.isEmpty {
             return .problem(
-                "everybody may use \(few(rights.everybody))", advice: "run: millrace migrate, which takes it back")
+                "everybody may use \(few(rights.everybody))", advice: "run: millrace migrate, which undoes it")
         }
         return .ok(rights.others.isEmpty ? "none" : "granted to \(few(rights.others)) beside the configured roles")
     }

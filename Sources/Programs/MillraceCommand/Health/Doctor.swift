@@ -2,8 +2,8 @@ import Calendars
 import CheckIns
 import Encryption
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import Supervision
 
 /// Checks one subject after the other. A subject that cannot be checked is a warning, and does not stop the others.
@@ -113,7 +113,7 @@ struct Doctor {
                 subject,
                 result: failure.exitCode == .schemaMismatch
                     ? .problem(failure.sentence, advice: advice)
-                    : .warning("it cannot be told: \(failure.sentence)", advice: advice))
+                    : .warning("its state cannot be read: \(failure.sentence)", advice: advice))
         }
     }
 

@@ -1,7 +1,7 @@
 import Calendars
 import CheckIns
 import Encryption
-import Queues
+import MillraceQueues
 import Signatures
 import Supervision
 import Webhooks
@@ -63,7 +63,7 @@ extension Doctor {
                     ? .ok(Humane.percent(facts.notifyUsage))
                     : .warning(
                         "\(Humane.percent(facts.notifyUsage)) full: some session listens and never reads",
-                        advice: "find the session that has been idle in a transaction for long, and end it")
+                        advice: "find the session that has been idle in a transaction for a long time, and end it")
             ))
         if facts.preparedTransactions > 0 {
             let age = Humane.duration(.seconds(facts.oldestPrepared ?? 0))
@@ -102,8 +102,8 @@ extension Doctor {
         expect(.fsync, { $0 == "on" }, problem: true, "a crash can destroy the database", "turn it on")
         expect(.fullPageWrites, { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
         expect(
-            .synchronousCommit, { $0 != "off" }, "a crash forgets jobs whose enqueue was answered",
-            "turn it on, or to local")
+            .synchronousCommit, { $0 != "off" }, "a crash loses jobs whose enqueue was confirmed",
+            "turn it on, or set it to local")
         expect(.autovacuum, { $0 == "on" }, problem: true, "queues slow down without end", "turn it on")
         expect(.trackCounts, { $0 == "on" }, problem: true, "autovacuum does nothing without it", "turn it on")
         expect(
@@ -116,7 +116,7 @@ extension Doctor {
         // Postgres's own default: reported, but no warning. Open transactions are checked separately.
         if facts.settings["idle_in_transaction_session_timeout"] == "0" {
             found.append(
-                (.idleInTransactionSessionTimeout, .ok("0: some minutes would end forgotten transactions")))
+                (.idleInTransactionSessionTimeout, .ok("0: a few minutes would end forgotten transactions")))
         }
         if found.isEmpty { found.append((.settings, .ok("nothing that hurts"))) }
         return found
@@ -127,9 +127,9 @@ extension Doctor {
         let waiting = queues.filter { $0.pausedAt == nil }.reduce(Amount()) { $0 + $1.amount(cap: QueueDepth.cap) }
         let awake = workers.filter { !$0.isSilent }
         guard !awake.isEmpty else {
-            guard waiting.count > 0 else { return .ok("none lives, and no job waits") }
+            guard waiting.count > 0 else { return .ok("none is running, and no job waits") }
             return .problem(
-                "none lives, and \(waiting.text) \(waiting.count == 1 ? "job waits" : "jobs wait")",
+                "none is running, and \(waiting.text) \(waiting.count == 1 ? "job waits" : "jobs wait")",
                 advice: "start one: systemctl start millrace, your program, or millrace worker")
         }
         if !unknown.isEmpty {
@@ -159,7 +159,7 @@ extension Doctor {
     static func judge(_ workers: [WorkerRow]) -> Check.Result {
         let wrong = workers.filter { !$0.isSilent && $0.isClockWrong }
         guard let worst = wrong.max(by: { ($0.clockAhead?.magnitude ?? 0) < ($1.clockAhead?.magnitude ?? 0) }) else {
-            return .ok(workers.isEmpty ? "no worker lives" : "within a minute of the database's")
+            return .ok(workers.isEmpty ? "no worker is running" : "within a minute of the database's")
         }
         return .warning(
             "\(worst.name) on \(worst.host): \(worst.clockSentence)"

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 extension StatusReport {
     /// The conditions that hold; one that cannot be judged counts as one that holds.

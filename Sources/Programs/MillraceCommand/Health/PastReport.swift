@@ -1,6 +1,6 @@
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 /// The fleet as it was at a moment, from the samples that are kept.
 struct PastReport: Sendable {
@@ -83,7 +83,7 @@ extension PastReport {
         }
         let waiting = queues.filter { !$0.paused }.reduce(0) { $0 + $1.ready }
         if workers.isEmpty, waiting > 0 {
-            say(.noWorker, .critical, "\(Self.rounded(waiting)) jobs waited and no worker lived")
+            say(.noWorker, .critical, "\(Self.rounded(waiting)) jobs waited and no worker was running")
         }
         for queue in queues where queue.queue != nil {
             let name = queue.queue ?? ""

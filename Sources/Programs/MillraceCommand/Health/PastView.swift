@@ -1,6 +1,6 @@
 import Calendars
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 /// A report of the past with its verdict, for machines and for people, in the order of `status`.
 struct PastView {

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 /// A build of the workers' program: how many workers run it, and whether it gets the new jobs.
 struct StatusBuild: Equatable {

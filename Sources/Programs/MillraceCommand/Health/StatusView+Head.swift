@@ -31,8 +31,8 @@ extension StatusView {
     /// The verdict, and a line for each reason where there are several, wrapped to the window.
     func head(width: Int?, colors: Bool) -> [String] {
         let first = failIf == nil ? deciding[0] : deciding.joined(separator: "; ")
-        let others = failIf == nil ? Array(findings.dropFirst()) : findings.filter { $0.alarm != .condition }
-        let more = failIf != nil || others.isEmpty ? "" : "; and \(others.count) more"
+        let others = failIf == nil ? Array(told.dropFirst()) : told.filter { $0.alarm != .condition }
+        let more = failIf != nil || others.isEmpty ? "" : "; and \(findings.count - 1) more"
         let columns = width ?? .max
         let start = Wrapping.lines("\(word)  " + DisplayWidth.harmless(first + more), columns: max(20, columns - 2))
         // Wrapping makes one space of two.
@@ -54,6 +54,21 @@ extension StatusView {
                 return sentence + Self.remedy(finding.command, indent: 14, columns: columns)
             }
     }
+
+    /// Of many findings of one sort three, and one sentence for the others.
+    private var told: [Finding] {
+        groups.flatMap { group -> [Finding] in
+            guard group.findings.count > Self.mostOfOneSort + 1 else { return group.findings }
+            let rest = group.findings.count - Self.mostOfOneSort
+            return group.findings.prefix(Self.mostOfOneSort) + [
+                Finding(
+                    alarm: group.alarm, severity: group.severity,
+                    sentence: "and \(Humane.count(rest)) more: \(group.sentence)")
+            ]
+        }
+    }
+
+    private static let mostOfOneSort = 3
 
     private static func remedy(_ command: String?, indent: Int, columns: Int) -> [String] {
         guard let command else { return [] }

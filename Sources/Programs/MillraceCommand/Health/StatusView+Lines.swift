@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import Supervision
 
 /// The screen of `millrace status`: the verdict, and a section for each part of the fleet.
@@ -24,11 +24,27 @@ extension StatusView {
     private func queues(on page: inout StatusPage) {
         page.title("queues")
         switch report.queues {
-        case .known(let queues): page.table(QueueDepth.table(queues, rates: report.rates.value ?? [], cap: report.cap))
+        case .known(let queues):
+            let shown = Self.shown(queues)
+            page.table(QueueDepth.table(shown, rates: report.rates.value ?? [], cap: report.cap))
+            if shown.count < queues.count {
+                page.text("and \(Humane.count(queues.count - shown.count)) more: millrace queues list")
+            }
         case .unavailable(let reason): page.missing(reason)
         }
         if let reason = report.rates.reason { page.text("rates unavailable: \(reason)") }
     }
+
+    /// Of many queues those that have most to do, and those that stand still.
+    private static func shown(_ queues: [QueueDepth]) -> [QueueDepth] {
+        guard queues.count > mostQueues else { return queues }
+        func rank(_ queue: QueueDepth) -> (Int, Int) {
+            (queue.isLate || (queue.pausedAt != nil && queue.ready > 0) ? 1 : 0, queue.ready + queue.running)
+        }
+        return queues.sorted { rank($0) > rank($1) }.prefix(mostQueues).sorted { $0.name < $1.name }
+    }
+
+    private static let mostQueues = 50
 
     private func lanes(on page: inout StatusPage) {
         switch report.lanes {
@@ -162,7 +178,7 @@ extension StatusView {
         case .unavailable(let reason): lines.append("jobs that wait for another attempt unavailable: \(reason)")
         }
         if report.rooms.value?.contains(where: \.becomesFiles) ?? false {
-            lines.append("mail becomes files at some worker: no mail service is configured there")
+            lines.append("mail is written to files at some worker: no mail service is configured there")
         }
         if let reason = report.rooms.reason { lines.append("rooms without worker unavailable: \(reason)") }
         for worker in report.workers.value ?? [] {
@@ -173,7 +189,11 @@ extension StatusView {
                 lines.append("\(worker.name): \(worker.clockSentence)")
             }
         }
-        lines += (report.queues.value ?? []).filter { $0.pausedAt != nil }.map { "\($0.name) is paused" }
+        let paused = (report.queues.value ?? []).filter { $0.pausedAt != nil }
+        lines += paused.prefix(Self.mostQueues).map { "\($0.name) is paused" }
+        if paused.count > Self.mostQueues {
+            lines.append("\(Humane.count(paused.count - Self.mostQueues)) more queues are paused")
+        }
         return lines.isEmpty ? ["nothing"] : lines
     }
 

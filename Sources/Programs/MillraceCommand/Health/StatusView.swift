@@ -1,10 +1,12 @@
-import Queues
+import MillraceQueues
 import Supervision
 
 /// A report with its verdict, for machines and for people.
 struct StatusView {
     let report: StatusReport
+    /// Ranked, as their groups are.
     let findings: [Finding]
+    let groups: [FindingGroup]
     let severity: Severity
     let failIf: FailIf?
     /// The conditions that hold.
@@ -14,7 +16,9 @@ struct StatusView {
         self.report = report
         self.failIf = failIf
         hits = failIf.map { report.hits(of: $0) } ?? []
-        findings = (hits + report.findings).sorted { $0.severity > $1.severity }
+        groups = FindingGroup.all(of: hits + report.findings)
+        findings = groups.flatMap(\.findings).enumerated()
+            .sorted { ($0.element.severity, $1.offset) > ($1.element.severity, $0.offset) }.map(\.element)
         severity = findings.map(\.severity).max() ?? .ok
         exitCode = failIf == nil ? severity.exitCode : hits.isEmpty ? .done : .critical
     }

@@ -1,6 +1,6 @@
 package import Encryption
+import MillraceQueues
 package import Postgres
-import Queues
 import Workers
 
 /// Takes a build through the jobs of a database: a sample of those that are not under way, then all that are, a few megabytes at a time.

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 extension [FlowNode] {
     /// A line for each job, drawn as a tree; nothing for a job that stands alone.

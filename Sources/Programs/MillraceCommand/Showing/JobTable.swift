@@ -1,6 +1,6 @@
 import FoundationEssentials
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 
 extension JobDetail {
     static func table(_ jobs: [JobDetail]) -> Table {

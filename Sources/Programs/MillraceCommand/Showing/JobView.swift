@@ -1,6 +1,6 @@
 import FoundationEssentials
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 
 /// A job for machines and for people.
 extension JobDetail {

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 extension LaneRow {
     /// Something waits in it, or did in the last hour.

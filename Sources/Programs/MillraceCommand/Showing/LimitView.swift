@@ -1,6 +1,6 @@
 import FoundationEssentials
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 
 extension LimitRow {
     var json: JSONValue {

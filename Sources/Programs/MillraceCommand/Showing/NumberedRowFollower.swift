@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 /// What a job's runs leave piece by piece, counted from 1.
 protocol NumberedRow: Sendable {

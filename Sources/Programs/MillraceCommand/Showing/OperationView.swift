@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 extension OperationRow {
     var members: [JSONValue.Member] {
@@ -33,7 +33,7 @@ extension OperationRow {
     }
 
     var counts: String {
-        var parts = ["\(Humane.count(done)) done of \(isExact ? "" : "about ")\(Humane.count(jobs))"]
+        var parts = ["\(Humane.count(done)) done of \(isExact ? "" : "at least ")\(Humane.count(jobs))"]
         if nothing > 0 { parts.append("\(Humane.count(nothing)) with nothing to do") }
         if refused > 0 { parts.append("\(Humane.count(refused)) refused") }
         if isUndoing { parts.append("\(Humane.count(undone)) undone, \(Humane.count(past)) gone past") }
@@ -67,7 +67,7 @@ extension OperationRow {
     /// What was verified, and then what was only said.
     private static func person(_ role: String, _ login: String?, _ said: String?) -> String {
         role + (login.map { $0 == role ? "" : ", signed in as \($0)" } ?? "")
-            + (said.map { ", who said to be \($0)" } ?? "")
+            + (said.map { ", who claimed to be \($0)" } ?? "")
     }
 
     static func table(_ rows: [OperationRow]) -> Table {
@@ -82,7 +82,7 @@ extension OperationRow {
             table.add([
                 Table.Cell("\(row.id)"), Table.Cell(row.state, row.stateStyle), Table.Cell(row.what),
                 Table.Cell(Humane.count(row.done)),
-                Table.Cell((row.isExact ? "" : "~") + Humane.count(row.jobs)),
+                Table.Cell(Humane.count(row.jobs) + (row.isExact ? "" : "+")),
                 Table.Cell(row.isUndoing ? Humane.count(row.undone) : "-"),
                 Table.Cell([row.login ?? row.who, row.saidBy].compactMap { $0 }.joined(separator: ", ")),
                 Table.Cell(row.startedAt.formatted(.iso8601)),

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 extension QueueDepth {
     /// Counting stops here, unless an exact count is requested.

@@ -1,6 +1,6 @@
 import Calendars
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 /// A schedule for machines and for people.
 extension ScheduleRow {

@@ -1,5 +1,5 @@
-import Jobs
-import Queues
+import MillraceJobs
+import MillraceQueues
 
 extension JobProgress {
     /// `40 %, ocr: page 3 of 7`

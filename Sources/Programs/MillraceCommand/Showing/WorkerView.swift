@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 extension WorkerRow {
     var json: JSONValue {
@@ -42,7 +42,7 @@ extension WorkerRow {
 extension Command {
     static let workersList = Command(
         ["workers", "list"],
-        summary: "List the living workers",
+        summary: "List the running workers",
         examples: [Example("millrace workers list", "who runs jobs, how many, how long")]
     ) { invocation in
         let workers = try await invocation.withSchema { try await Queue.workers(on: $0) }

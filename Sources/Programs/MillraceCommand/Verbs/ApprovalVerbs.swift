@@ -1,8 +1,8 @@
 import FoundationEssentials
 import JSON
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 
 /// Questions of jobs to people.

@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let auditList = Command(
@@ -17,7 +17,7 @@ extension Command {
             .single("action", "ACTION", .text, environment: .none, help: "Only this action, such as job.cancel."),
             .single(
                 "who", "NAME", .text, environment: .none,
-                help: "Only actions of this role or login, or of who said to be this."),
+                help: "Only actions of this role or login, or of somebody who claimed this name."),
             .single(
                 "object", "NAME", .text, environment: .none, help: "Only about this job, queue, schedule or other."),
             .single("limit", "N", .integer(1...1_000_000), fallback: "50", help: "Show at most this many."),
@@ -56,9 +56,11 @@ extension Command {
     static let auditKeep = Command(
         ["audit", "keep"],
         summary: "Show or set how long the audit is kept",
-        discussion: "400 days unless set. A row can be deleted by nobody before its time has passed.",
+        discussion: "400 days unless set. Nobody can delete a row before its time has passed.",
         arguments: [
-            Argument("days", .optional, .integer(30...36_500), help: "for how many days; without it, it only says")
+            Argument(
+                "days", .optional, .integer(30...36_500),
+                help: "for how many days; without it, the current number is printed")
         ],
         examples: [
             Example("millrace audit keep", "how long is it?"), Example("millrace audit keep 730", "two years"),

@@ -132,7 +132,7 @@ extension Command {
                 "blobs": .int(swept.blobs), "bytes": .int(swept.bytes), "remains": .int(swept.remains),
             ]) {
                 invocation.console.print(
-                    "\(Humane.count(swept.blobs)) blobs deleted, \(Humane.bytes(swept.bytes)); remains of broken-off puts: \(swept.remains)"
+                    "\(Humane.count(swept.blobs)) blobs deleted, \(Humane.bytes(swept.bytes)); remains of interrupted puts: \(swept.remains)"
                 )
             }
             return .done
@@ -170,7 +170,7 @@ extension Command {
             } while named.isEmpty && !page.isEmpty
             invocation.console.show(["checked": .int(checked), "findings": .array(findings)]) {
                 invocation.console.print(
-                    "\(Humane.count(checked)) blobs checked, \(findings.count) not as they were put")
+                    "\(Humane.count(checked)) blobs checked, \(findings.count) damaged or missing")
             }
             return findings.isEmpty ? .done : .failed
         }

@@ -6,12 +6,12 @@ extension Command {
             discussion: """
                 A flag wins over the environment, and the environment over the default. An empty variable counts as unset. \
                 Secrets are masked; they may also be read from a file: DATABASE_URL_FILE names the file that holds \
-                DATABASE_URL. Exit code 2 if anything is wrong, with every mistake told.
+                DATABASE_URL. If anything is wrong, every mistake is listed and the exit code is 2.
                 """,
             flags: known.filter { setting in !CommandFlag.global.contains { $0.name == setting.flagName } }.map(
                 \.flag),
             examples: [
-                Example("millrace config", "what counts in this directory and this environment"),
+                Example("millrace config", "what applies in this directory and this environment"),
                 Example("MILLRACE_SLOTS=20 millrace config --json", "for a script"),
             ],
             settings: .reported

@@ -68,7 +68,7 @@ extension Invocation {
         do throws(ConsoleUsers.Malformed) {
             _ = try ConsoleUsers(parsing: line)
         } catch {
-            throw Failure(.misused, "that is no user: \(error.reason)")
+            throw Failure(.misused, "that user name cannot be used: \(error.reason)")
         }
         console.show(["user": .string(name), "line": .string(line)]) { console.print(line) }
         return .done

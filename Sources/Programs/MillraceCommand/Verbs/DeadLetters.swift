@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 extension ValueKind {
     /// A point in time, or how long ago it was.

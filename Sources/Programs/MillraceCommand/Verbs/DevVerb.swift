@@ -2,8 +2,8 @@ import Clusters
 import Documents
 import Glibc
 import Mail
+import MillraceQueues
 import Postgres
-import Queues
 import RoomSchemas
 import Schema
 import Threads
@@ -92,7 +92,7 @@ struct Development: Sendable {
         }
         let missing = invocation.workshop.missing
         if !missing.isEmpty {
-            console.warning("documents can not be read: not here are \(missing.joined(separator: ", "))")
+            console.warning("documents cannot be read: missing are \(missing.joined(separator: ", "))")
         }
         let (losses, lost) = AsyncStream.makeStream(of: pid_t.self)
         let worker = workerProcess(url: options.location) { lost.yield($0) }
@@ -206,7 +206,7 @@ struct Development: Sendable {
         let pool = Pool(connection.options, size: 2)
         let tour = RoomsTour(
             console: console, connection: connection, store: invocation.settings.blobStore(pool: pool),
-            lacksReaders: missing.isEmpty ? nil : "not here are \(missing.joined(separator: ", "))")
+            lacksReaders: missing.isEmpty ? nil : "missing are \(missing.joined(separator: ", "))")
         let ended: Result<Bool, any Error>
         do {
             ended = .success(try await tour.run())
@@ -230,7 +230,7 @@ struct Development: Sendable {
         lines += [
             "  \(program) enqueue practice.sleep '{\"ms\": 3000}' --wait",
             "  \(program) enqueue practice.fail '{\"times\": 3}' --in 5s",
-            "  \(program) enqueue practice.steps '{\"steps\": 5, \"ms\": 1000, \"crash_after\": 2}' --wait     # goes on behind step 2",
+            "  \(program) enqueue practice.steps '{\"steps\": 5, \"ms\": 1000, \"crash_after\": 2}' --wait     # continues after step 2",
             "  \(program) status --watch",
             "  \(program) jobs list",
             "  \(program) enqueue practice.crash     # kills the worker again and again, until it is quarantined",

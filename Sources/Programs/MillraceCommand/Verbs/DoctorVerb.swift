@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static func doctor(of rooms: [Room]) -> Command {

@@ -1,6 +1,6 @@
 import Encryption
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 
 /// A line of a batch that is no job; nothing of the batch stays.
@@ -81,7 +81,7 @@ extension Invocation {
         if parsed.string("kind") != nil || !given.isEmpty {
             throw Failure(
                 .misused,
-                "--batch stands alone: \(given.first.map { "--\($0)" } ?? "<kind>") belongs to a single job",
+                "--batch is for many jobs: \(given.first.map { "--\($0)" } ?? "<kind>") belongs to a single job",
                 hint: "each line of the file says it for its own job")
         }
         let name = path == "-" ? "standard input" : path

@@ -1,8 +1,9 @@
 import Encryption
 import FoundationEssentials
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
+import Traces
 
 extension Command {
     static let enqueue = Command(
@@ -11,7 +12,7 @@ extension Command {
         discussion: """
             The arguments are JSON: a text, @file, or - for standard input; without them {}. The job's id is printed, and \
             nothing else on standard output. With --wait the job is followed to its end; how it ended and its result are \
-            told on standard error, and with --json they are part of the answer: exit 0 when it succeeded, 8 when it \
+            printed on standard error, and with --json they are part of the answer: exit 0 when it succeeded, 8 when it \
             died or was cancelled, 7 when --timeout passed first. --batch reads JSON lines, each an object with the names of the SQL function \
             millrace.enqueue (kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts, \
             tags, metadata, options), and enqueues all of them or none.
@@ -27,7 +28,7 @@ extension Command {
             Example("millrace enqueue report.monthly --at 2030-01-31T12:00:00Z --unique 2030-01", "later, and once"),
             Example(
                 "millrace enqueue page.render --unique home --on-conflict replace --in 5s",
-                "again within 5s: put off, and the last counts"),
+                "again within 5s: postponed, and the last one wins"),
             Example("millrace enqueue report.daily --unique daily --unique-for 5m", "at most once in 5m"),
             Example("millrace enqueue report.merge --after 41 --after 42", "when both have succeeded"),
             Example("millrace enqueue card.charge @card.json --encrypt", "and nobody reads it in the database"),
@@ -49,7 +50,7 @@ enum EnqueueFlags {
         .single("priority", "N", .integer(0...9), help: "0 is first, 9 last; 4 if not given."),
         .single("at", "TIME", .instant, help: "Not before this time, in ISO 8601 with its zone."),
         .single("in", "DURATION", .duration(.zero ... .days(36_500)), help: "Not before this much time has passed."),
-        .single("unique", "KEY", help: "At most one living job of this kind holds the key."),
+        .single("unique", "KEY", help: "At most one unfinished job of this kind holds the key."),
         .single(
             "on-conflict", "WHAT", .choice(OnConflict.allCases.map(\.rawValue)),
             help:
@@ -76,6 +77,9 @@ enum EnqueueFlags {
         .single(
             "max-attempts", "N", .integer(1...1000), help: "How many runs may fail; the kind's policy if not given."),
         .single("metadata", "JSON", help: "A JSON object that is stored with the job."),
+        .single(
+            "traceparent", "TEXT", environment: .named("TRACEPARENT"),
+            help: "The place in a trace that it belongs to, as W3C Trace Context writes it."),
         .repeated(
             "option", "NAME=VALUE",
             help: "A further option: timeout, expires_at, unique_scope, unique_for, backoff, tell_end or wake."),
@@ -130,6 +134,11 @@ extension Invocation {
             }
             job.metadata = Array(text.utf8)
         }
+        if let text = parsed.string("traceparent") {
+            // A shell may have inherited it, so one that is malformed is no reason to refuse the job.
+            let caller = TraceContext(traceparent: text, tracestate: surroundings.environment["TRACESTATE"])
+            if let caller { job.metadata = caller.carried(in: job.metadata) }
+        }
         job.options = try options()
         return job
     }
@@ -151,7 +160,7 @@ extension Invocation {
         var bytes = Array(word.utf8)
         if word == "-" || word.hasPrefix("@") {
             let path = word == "-" ? word : String(word.dropFirst())
-            guard !path.isEmpty else { throw Failure(.misused, "the name of a file is missing behind the @") }
+            guard !path.isEmpty else { throw Failure(.misused, "the name of a file is missing after the @") }
             let name = word == "-" ? "standard input" : path
             do {
                 let chunks = try surroundings.chunks(path)
@@ -233,7 +242,7 @@ extension Invocation {
     }
 
     static func unknown(_ id: Int64) -> Failure {
-        Failure(.notFound, "there is no job \(id)", hint: "millrace jobs list shows those there are")
+        Failure(.notFound, "there is no job \(id)", hint: "millrace jobs list shows them all")
     }
 
     static func gaveUp(_ id: Int64, _ job: JobDetail?) -> Failure {

@@ -51,7 +51,7 @@ extension Command {
         summary: "Publish an event",
         discussion: """
             The data are JSON: a text, @file, or - for standard input. The event's id is printed. With --id, a second call with \
-            the same content publishes nothing, and one with other content is refused with exit 4.
+            the same content publishes nothing, and one with different content is refused with exit 4.
             """,
         arguments: [
             Argument("type", .one, help: "what happened, such as com.example.order.paid"),

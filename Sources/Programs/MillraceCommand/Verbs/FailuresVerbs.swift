@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Queues
+import MillraceQueues
 
 extension Command {
     static let failuresList = Command(
@@ -51,7 +51,7 @@ extension Command {
         flags: [.single("limit", "N", .integer(1...500), fallback: "20", help: "Show at most this many jobs.")],
         examples: [
             Example("millrace failures show 7", "since when, in which versions, which jobs"),
-            Example("millrace jobs retry --state dead --group 7", "then, once it is mended: all of them again"),
+            Example("millrace jobs retry --state dead --group 7", "then, once it is fixed: all of them again"),
         ]
     ) { invocation in
         let id = Int64(invocation.parsed.integer("id") ?? 0)

@@ -11,7 +11,7 @@ extension Command {
         ["gateway"],
         summary: "Serve apps over HTTP: calls, streams, and work done offline",
         discussion: """
-            Each request shows a web token (JWT) of your sign-in, or a device's token. Say whose tokens are good with \
+            Each request shows a web token (JWT) of your sign-in, or a device's token. Say whose tokens are accepted with \
             MILLRACE_GATEWAY_JWT_SECRET or SUPABASE_JWT_SECRET (HS256), or with the addresses of published keys in \
             MILLRACE_GATEWAY_JWKS_URLS. What a caller may do is decided by the database: each call is made as the clients' \
             role with the token's claims. Put a proxy with TLS before it. A worker serves the same with --gateway.

@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 /// The same deed to many jobs: named ones, or all that filters leave.
 struct Bulk {
@@ -267,7 +267,7 @@ struct Bulk {
             if tally.dropped > 0 {
                 console.print("\(counted(tally.dropped)) cannot run again: their arguments are no longer kept")
             }
-            if let operation, tally.done > 0 { console.note("millrace operations undo \(operation) takes it back") }
+            if let operation, tally.done > 0 { console.note("millrace operations undo \(operation) undoes it") }
         }
         return .done
     }

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 extension Command {
     static let jobsRetry = bulk(
@@ -8,7 +8,7 @@ extension Command {
             with --fresh the steps are done again. A job is left alone, with exit code 4, if another job holds its \
             unique key or if its arguments are no longer kept. With filters it is an operation, as millrace \
             operations start retry begins it: such jobs are counted, and for ten minutes millrace operations undo \
-            takes it back.
+            can undo it.
             """,
         extra: [
             .toggle("dead", environment: .none, help: "All dead jobs, or those that match the filters."),
@@ -26,8 +26,11 @@ extension Command {
         examples: [
             Example("millrace jobs retry 42 43", "these two"),
             Example(
-                "millrace jobs retry --dead --kind mail.send --dry-run", "how many would it be, and what died they of?"),
-            Example("millrace jobs retry --dead --error 'timed out' --since 2h --rate 50", "gently, what died of that"),
+                "millrace jobs retry --dead --kind mail.send --dry-run", "how many are there, and what did they die of?"
+            ),
+            Example(
+                "millrace jobs retry --dead --error 'timed out' --since 2h --rate 50", "gently, those that died of that"
+            ),
         ])
 
     static let jobsCancel = bulk(
@@ -45,9 +48,9 @@ extension Command {
         ])
 
     static let jobsDelete = bulk(
-        .delete, summary: "Delete jobs and everything known of them",
+        .delete, summary: "Delete jobs and everything known about them",
         discussion:
-            "A running job is refused: cancel it first. With filters the ended jobs are meant, unless --state says else.",
+            "A running job is refused: cancel it first. With filters it means ended jobs, unless --state says otherwise.",
         extra: [
             .single(
                 "state", "STATE", .choice(["ready", "scheduled", "blocked", "succeeded", "cancelled", "dead"]),

@@ -1,6 +1,6 @@
 import Encryption
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let jobsFork = Command(
@@ -8,7 +8,7 @@ extension Command {
         summary: "Make a job that begins with the steps another has on record",
         discussion: """
             The new job has the kind, tenant, owner, tags and arguments of the other, and its steps from before --from, in the \
-            order of their record; without --from all of them. Its run gets these values and goes on behind them. It has the \
+            order of their record; without --from all of them. Its run gets these values and continues after them. It has the \
             unique key if that is free, and waits for no other job. It has a number of its own: what a handler does outside \
             under a key made of the job's number is done again. The steps it was given are not undone if it fails: they stay the \
             other job's. A step that the other job may still undo is refused, and so is a job that has not ended, unless --live \
@@ -74,7 +74,7 @@ extension Command {
 
 extension Invocation {
     /// New arguments in the form of the job's own: encrypted if those are.
-    fileprivate func sealed(_ args: [UInt8], as job: JobDetail) throws -> [UInt8] {
+    func sealed(_ args: [UInt8], as job: JobDetail) throws -> [UInt8] {
         do {
             guard let old = job.args, try SealedEnvelope(old) != nil else { return args }
             return try neededKeys().seal(args, kind: job.kind)

@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let jobsPriority = Command(

@@ -1,14 +1,14 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let jobsStep = Command(
         ["jobs", "step"],
-        summary: "Mend a job's record: set what a step has given, or forget it",
+        summary: "Correct a job's record: set the value of a step, or forget it",
         discussion: """
             For admins, and written into the audit with the old and the new value, of which the kind's redactions are hidden. A \
             job that runs is refused with exit 4; no run begins meanwhile. set: of a step on record, or of the one at which the job \
-            waits, which then goes on; a name that no run has come to needs --new. What a wait for a signal or an answer has \
+            waits, which then goes on; a name that no run has reached needs --new. What a wait for a signal or an answer has \
             given is {"value": …} or {"timeout": true}. forget: the next run does the step again; an undo that was planned for it \
             is forgotten, too. A job that has ended needs jobs retry to run again.
             """,
@@ -30,7 +30,7 @@ extension Command {
         let shown = DisplayWidth.harmless(name)
         let sets = parsed.string("action") == "set"
         guard sets == (parsed.string("value") != nil) else {
-            throw Failure(.misused, sets ? "<value> is missing: what the step has given" : "forget takes no value")
+            throw Failure(.misused, sets ? "<value> is missing: the step's value" : "forget takes no value")
         }
         guard sets || !parsed.isOn("new") else { throw Failure(.misused, "--new is for set") }
         let value = try parsed.string("value").map {

@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 
 extension Command {
     static let jobsTail = Command(

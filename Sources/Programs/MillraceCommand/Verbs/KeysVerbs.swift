@@ -1,5 +1,5 @@
 import Encryption
-import Queues
+import MillraceQueues
 
 extension Command {
     static let keysGenerate = Command(
@@ -12,8 +12,8 @@ extension Command {
         flags: [
             .single(
                 "id", "ID",
-                .custom(expects: "an id of 1 to 32 letters, digits and the signs _ -") { text in
-                    Key.isID(text) ? nil : "takes an id of 1 to 32 letters, digits and the signs _ -"
+                .custom(expects: "an id of 1 to 32 letters, digits and _ -") { text in
+                    Key.isID(text) ? nil : "takes an id of 1 to 32 letters, digits and _ -"
                 }, environment: .none, help: "The key's id; derived from the key if not given.")
         ],
         examples: [

@@ -1,10 +1,10 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let kindsList = Command(
         ["kinds", "list"],
-        summary: "List the kinds, by what their jobs are found, and what is hidden of them",
+        summary: "List the kinds, what their jobs can be found by, and what is hidden",
         examples: [Example("millrace kinds list", "which fields can be searched?")]
     ) { invocation in
         let kinds = try await invocation.withSchema { connection in try await Queue.kinds(on: connection) }
@@ -44,7 +44,7 @@ extension Command {
 
     static let kindsRedact = Command(
         ["kinds", "redact"],
-        summary: "Set which fields of a kind's arguments and results are hidden from those who may only look",
+        summary: "Set which fields of a kind's arguments and results are hidden from viewers",
         discussion: """
             A path such as card.number or people.*.email matches at any depth; * is any one name, and positions in \
             arrays may be left out. What is set here comes on top of what programs declare with static var redacted, \
@@ -99,7 +99,7 @@ extension Command {
 }
 
 extension Invocation {
-    /// Words that were given one by one or with commas between them.
+    /// Words that were given one by one or separated by commas.
     fileprivate func split(_ argument: String) -> [String] {
         parsed.list(argument).flatMap { $0.split(separator: ",").map { String($0) } }
     }

@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let queuesLimit = Command(
@@ -35,7 +35,7 @@ extension Command {
             Example("millrace queues limit", "all limits, and what they hold back"),
             Example("millrace queues limit mail --concurrency 50 --rate 10/1s --burst 20", "a queue"),
             Example("millrace queues limit --key 'user:*' --concurrency 3", "every user, each three"),
-            Example("millrace queues limit --tenant acme --weight 5", "a share of five beside the others' one"),
+            Example("millrace queues limit --tenant acme --weight 5", "a share of five, where the others have one"),
         ]
     ) { invocation in
         guard let subject = try invocation.limitSubject else { return try await invocation.listLimits() }
@@ -93,7 +93,7 @@ extension Invocation {
                 parsed.string("tenant").map(Limit.Subject.tenant),
             ].compactMap { $0 }
             guard named.count < 2 else {
-                throw Failure(.misused, "a limit is of a queue, of a key or of a tenant", hint: "name one of them")
+                throw Failure(.misused, "a limit is for a queue, a key or a tenant", hint: "name one of them")
             }
             if named.isEmpty, setsLimit {
                 throw Failure(.misused, "the limit of what?", hint: "name a queue, or give --key or --tenant")
@@ -118,7 +118,7 @@ extension Invocation {
             let burst = parsed.integer("burst")
             let weight = parsed.string("weight")
             if remove, concurrency != nil || rate != nil || burst != nil || weight != nil {
-                throw Failure(.misused, "--remove takes the whole limit away; nothing can be set beside it")
+                throw Failure(.misused, "--remove removes the whole limit; nothing else can be set with it")
             }
             return { limit, subject in
                 if remove { return nil }
@@ -156,7 +156,7 @@ extension Invocation {
         guard !rows.isEmpty else {
             throw Failure(
                 .notFound, "there is no limit for \(subject.scope) \(subject.name)",
-                hint: "set one with --concurrency or --rate; millrace queues limit lists those there are")
+                hint: "set one with --concurrency or --rate; millrace queues limit lists them all")
         }
         console.list("limits", rows.map(\.json), table: LimitRow.table(rows))
         return .done

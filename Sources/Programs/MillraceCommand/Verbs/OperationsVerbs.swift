@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let operationsList = Command(
@@ -79,14 +79,14 @@ extension Command {
             .single("at", "TIME", .instant, environment: .none, help: "For reschedule: the new time."),
             .single(
                 "in", "DURATION", .duration(.zero ... .days(36_500)), environment: .none,
-                help: "For reschedule: so long after now."),
+                help: "For reschedule: this long from now."),
             .single(
                 "to", "N", .integer(0...9), environment: .none, help: "For priority: 0 (first) to 9 (last)."),
             .single("pace", "N", .integer(1...10_000), environment: .none, help: "At most this many jobs a second."),
             .single(
                 "key", "KEY", environment: .none,
-                help: "A name of your own: started twice with one key, it is started once."),
-            .toggle("dry-run", environment: .none, help: "Say what it would reach, and start nothing."),
+                help: "A key of your choice: a second start with the same key does nothing."),
+            .toggle("dry-run", environment: .none, help: "Say what it would affect, and start nothing."),
             .toggle("wait", environment: .none, help: "Take its steps here too, and wait for its end."),
         ],
         examples: [
@@ -117,7 +117,7 @@ extension Command {
     static let operationsStop = changing(
         .stop, "End an operation where it is", "stopped", discussion: "What it has done stays done. It can be undone.")
     static let operationsUndo = changing(
-        .undo, "Take an operation back",
+        .undo, "Undo an operation",
         "being undone",
         discussion: """
             Possible while it runs and for ten minutes after its end. Each job goes back to where it stood, with its \
@@ -163,7 +163,7 @@ struct OperationRun {
     init(_ invocation: Invocation) { self.invocation = invocation }
 
     static func unknown(_ id: Int64) -> Failure {
-        Failure(.notFound, "there is no operation \(id)", hint: "millrace operations list shows those there are")
+        Failure(.notFound, "there is no operation \(id)", hint: "millrace operations list shows them all")
     }
 
     func start() async throws -> ExitCode {
@@ -177,7 +177,7 @@ struct OperationRun {
             let filter = try await filter(on: connection)
             let args = try await args(of: action, on: connection)
             let preview = try await Queue.previewOperation(action, filter: filter, args: args, on: connection)
-            let reaches = "\(preview.isExact ? "" : "about ")\(Humane.count(preview.jobs, "job"))"
+            let reaches = "\(preview.isExact ? "" : "at least ")\(Humane.count(preview.jobs, "job"))"
             if parsed.isOn("dry-run") {
                 console.show([
                     "would": .string(action), "jobs": .int(preview.jobs), "exact": .bool(preview.isExact),
@@ -192,9 +192,9 @@ struct OperationRun {
             if parsed.isOn("wait") { return show(try await finish(id, on: connection)) }
             guard let row = try await Queue.operation(id, on: connection) else { throw Self.unknown(id) }
             console.show(row.json) {
-                console.print("operation \(id) is to reach \(reaches)")
+                console.print("operation \(id) will affect \(reaches)")
                 console.note(
-                    "millrace operations show \(id) says how far it is, millrace operations undo \(id) takes it back")
+                    "millrace operations show \(id) says how far it is, millrace operations undo \(id) undoes it")
             }
             return .done
         }

@@ -56,13 +56,13 @@ extension Command {
 
     static let providersBlock = forcing(
         "block", summary: "Do not call a provider until told otherwise or --for has passed", state: "open",
-        done: "is called no more")
+        done: "is no longer called")
     static let providersAllow = forcing(
         "allow", summary: "Call a provider whatever its health is, until --for has passed", state: "closed",
         done: "is called whatever happens")
     static let providersOpen = forcing(
         "open", summary: "The same as block: the circuit is open, and no call goes through", state: "open",
-        done: "is called no more")
+        done: "is no longer called")
     static let providersClose = forcing(
         "close", summary: "The same as allow: the circuit is closed, and calls go through", state: "closed",
         done: "is called whatever happens")
@@ -136,6 +136,6 @@ extension Command {
 extension Failure {
     fileprivate static func noProvider(_ name: String) -> Failure {
         Failure(
-            .notFound, "no worker has called a provider \(name)", hint: "millrace providers list shows those there are")
+            .notFound, "no worker has called a provider \(name)", hint: "millrace providers list shows them all")
     }
 }

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let queuesList = Command(
@@ -31,7 +31,7 @@ extension Command {
         Command(
             ["queues", verb], summary: summary,
             discussion: verb == "pause"
-                ? "Jobs that run go on. Notices, webhooks and check-ins are no jobs and have lanes of their own: a pause does not reach them. millrace providers block stops the calls to a provider."
+                ? "Jobs that run go on. Notices, webhooks and check-ins are not jobs and have lanes of their own: a pause does not reach them. millrace providers block stops the calls to a provider."
                 : "",
             arguments: [Argument("name", .many, .queueName, help: "the queues' names")],
             flags: verb == "pause" ? [.create(.queue)] : [],
@@ -48,7 +48,7 @@ extension Command {
             let unreached = verb == "pause" ? await invocation.roomsInUse() : []
             if !unreached.isEmpty {
                 invocation.console.note(
-                    "not paused: \(unreached.joined(separator: ", ")), which are no jobs; millrace providers block stops the calls to a provider"
+                    "not paused: \(unreached.joined(separator: ", ")), which are not jobs; millrace providers block stops the calls to a provider"
                 )
             }
             if invocation.console.format == .human {
@@ -105,7 +105,7 @@ extension Command {
     }
 
     static let queuesDrain = waiting(
-        "drain", discussion: "The same as millrace queues wait. It stops nothing: a worker's drain is another thing.")
+        "drain", discussion: "The same as millrace queues wait. It stops nothing: a worker's drain is something else.")
     static let queuesWait = waiting("wait")
 
     private static func waiting(_ verb: String, discussion: String = "") -> Command {
@@ -158,7 +158,7 @@ extension Invocation {
         return try await withSchema { given in
             if let unknown = try await Self.unknown(.queue, [name], on: given) { throw unknown }
             var connection: Connection? = given
-            var last = "the database is away"
+            var last = "the database is unreachable"
             while true {
                 do throws(PostgresError) {
                     let now: Connection
@@ -174,14 +174,14 @@ extension Invocation {
                 } catch {
                     guard error.isOutage || error.isSlowness else { throw error }
                     connection = nil
-                    last = "the database is away"
+                    last = "the database is unreachable"
                 }
                 if shows { region.update([last]) }
                 if let deadline, deadline <= .now { throw Failure(.timedOut, "not drained in time; \(last)") }
                 try await Task.sleep(
                     for: min(.milliseconds(250), deadline.map { max(.zero, $0 - .now) } ?? .seconds(1)))
             }
-            throw Failure(.notFound, "there is no queue \(name)", hint: "millrace queues list shows those there are")
+            throw Failure(.notFound, "there is no queue \(name)", hint: "millrace queues list shows them all")
         }
     }
 }

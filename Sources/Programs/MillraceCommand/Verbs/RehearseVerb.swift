@@ -1,6 +1,6 @@
 import Encryption
+import MillraceQueues
 import Postgres
-import Queues
 import Workers
 
 extension Command {

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 import RoomSchemas
 import Schema
 
@@ -25,8 +25,7 @@ extension Command {
             ["rooms", "add"],
             summary: "Install rooms, each with what it needs",
             discussion: """
-                A migrate that adds these rooms: in one transaction, also while workers run. Workers take a new room on when they are \
-                started again.
+                A migrate that adds these rooms: in one transaction, also while workers run. Workers serve a new room once they are restarted.
                 """,
             arguments: [Argument("room", .many, .text, help: "the room's name; all adds every room")],
             examples: [
@@ -47,7 +46,7 @@ extension Command {
                     for name in added { invocation.console.print("added \(name)") }
                     invocation.console.print(
                         added.isEmpty
-                            ? "they were installed already"
+                            ? "they were already installed"
                             : "start the workers again: they take \(added.count == 1 ? "it" : "them") on then")
                 }
                 return .done
@@ -58,7 +57,7 @@ extension Command {
     static func roomsRemove(_ known: [RoomSchema]) -> Command {
         Command(
             ["rooms", "remove"],
-            summary: "Take rooms away: their tables, functions and hooks",
+            summary: "Remove rooms: their tables, functions and hooks",
             discussion: """
                 Refuses while another room needs one of them, and, without --with-data, while one has rows. Jobs of its kinds stay where they are, and \
                 nobody takes them until the room is added again; millrace rooms check counts them. Stop its workers first, or start them again afterwards.
@@ -71,7 +70,7 @@ extension Command {
             ],
             examples: [
                 Example("millrace rooms remove chat", "if nobody has used it"),
-                Example("millrace rooms remove chat gateway --with-data", "both, with all that they know"),
+                Example("millrace rooms remove chat gateway --with-data", "both, with all their data"),
             ]
         ) { invocation in
             let removing = invocation.parsed.list("room")
@@ -90,9 +89,9 @@ extension Command {
     static func roomsCheck(_ known: [RoomSchema]) -> Command {
         Command(
             ["rooms", "check"],
-            summary: "Say what is not right with the rooms",
+            summary: "Check the rooms, and say what is wrong",
             discussion: """
-                Rooms behind this program's schema, rooms that this program has not, and jobs that wait for a room which is not installed. Exit 0 when \
+                Rooms behind this program's schema, rooms that this program does not have, and jobs that wait for a room which is not installed. Exit 0 when \
                 all is well, 10 otherwise.
                 """,
             examples: [Example("millrace rooms check", "after a migrate, or in a monitor")]
@@ -159,7 +158,7 @@ struct RoomFinding {
             guard let room = schemas.first(where: { $0.name == name }) else {
                 findings.append(
                     RoomFinding(
-                        room: name, sentence: "it is installed, and this program has not got it",
+                        room: name, sentence: "it is installed, but this program does not have it",
                         advice: "use the program that it came with"))
                 continue
             }

@@ -1,6 +1,6 @@
 import Encryption
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Encrypts, a batch at a time, with the first key what was encrypted with another one.
 struct Rotation {

@@ -1,7 +1,7 @@
 import FoundationEssentials
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let schedulesAdd = Command(
@@ -12,7 +12,7 @@ extension Command {
             with names, ranges, lists, steps, L (the last day), friL (the last Friday) and mon#2 (the second Monday); a word \
             such as @daily or @hourly; or an interval such as every 15m. If both the day of month and the day of week are \
             restricted, either suffices. Quote it, or the shell takes the asterisks. All workers follow at once. What is not \
-            given has its default, also when the schedule was there before; only a pause stays.
+            given gets its default, even if the schedule existed before; only a pause stays.
             """,
         arguments: [
             Argument("name", .one, .scheduleName, help: "the schedule's name"),
@@ -24,7 +24,7 @@ extension Command {
             .single("zone", "NAME", .zone, fallback: "UTC", help: "The time zone whose clocks count."),
             .single(
                 "catch-up", "WHAT", .choice(["none", "latest", "all"]), fallback: "latest",
-                help: "Which times that passed while no worker looked are caught up: none, the latest, or all."),
+                help: "Which times that passed while no worker was running are caught up: none, the latest, or all."),
             .single(
                 "catch-up-limit", "N", .integer(1...10_000), fallback: "1000", help: "With all: at most the newest N."),
             .single(

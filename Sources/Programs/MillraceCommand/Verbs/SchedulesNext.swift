@@ -1,7 +1,7 @@
 import Calendars
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let schedulesNext = Command(

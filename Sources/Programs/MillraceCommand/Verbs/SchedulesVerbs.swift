@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let schedulesList = Command(
@@ -94,7 +94,7 @@ extension Invocation {
     static func schedule(_ name: String, on connection: Connection) async throws -> ScheduleRow {
         guard let schedule = try await Queue.schedules(named: name, on: connection).first else {
             throw Failure(
-                .notFound, "there is no schedule \(name)", hint: "millrace schedules list shows those there are")
+                .notFound, "there is no schedule \(name)", hint: "millrace schedules list shows them all")
         }
         return schedule
     }

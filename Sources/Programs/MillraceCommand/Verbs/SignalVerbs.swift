@@ -1,8 +1,8 @@
 import FoundationEssentials
 import JSON
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let signal = Command(
@@ -10,8 +10,8 @@ extension Command {
         summary: "Tell jobs that wait for a signal",
         discussion: """
             A job that waits for this name and key goes on; with --all every one that does. If none waits yet, the signal is kept \
-            for who comes. With --job it reaches that job alone, which waits for it with context.signal. With --id a second \
-            call with the same content sends nothing, and one with other content is refused with exit 4.
+            for the first one that does. With --job it reaches that job alone, which waits for it with context.signal. With --id a second \
+            call with the same content sends nothing, and one with different content is refused with exit 4.
             """,
         arguments: [
             Argument("name", .one, help: "what has happened, such as payment-received"),
@@ -21,7 +21,8 @@ extension Command {
             .single("key", "KEY", environment: .none, fallback: "", help: "Which one, such as an order's number."),
             .single(
                 "job", "JOB", .jobID, environment: .none, help: "Only this job; without --key, --all and --keep."),
-            .single("id", "ID", environment: .none, help: "The sender's own id: the same again is sent once."),
+            .single(
+                "id", "ID", environment: .none, help: "The sender's own id: repeated, the signal is sent only once."),
             .toggle("all", environment: .none, help: "For all jobs that wait for it, and not for one."),
             .single(
                 "keep", "DURATION", .duration(.seconds(1) ... .days(366)), environment: .none, fallback: "720h",

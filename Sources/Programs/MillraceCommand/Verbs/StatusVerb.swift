@@ -1,7 +1,7 @@
 import Calendars
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static func status(of rooms: [Room]) -> Command {
@@ -125,7 +125,7 @@ extension Invocation {
                     guard error.isOutage || error.isSlowness else { throw error }
                     code = .unreachable
                     if console.format == .human {
-                        region.update(["the database is away: \(DatabaseFailure(error).sentence)"])
+                        region.update(["the database is unreachable: \(DatabaseFailure(error).sentence)"])
                     }
                 }
                 if let connection, await !connection.isBroken {

@@ -7,11 +7,11 @@ extension Command {
         discussion: """
             Prints what would go, and changes nothing, unless --yes is given. It drops the schema millrace: jobs, history, mail, documents and all other \
             records, and what others have built on it, such as views, columns of its types, policies and triggers. Roles, files of the blob store and backups stay. It refuses while workers \
-            or gateways live, because they would fail with every statement.
+            or gateways are running, because they would fail with every statement.
             """,
         flags: [
-            .toggle("yes", environment: .none, help: "Do it. Nothing can take it back."),
-            .toggle("force", environment: .none, help: "Also while workers and gateways live."),
+            .toggle("yes", environment: .none, help: "Do it. It cannot be undone."),
+            .toggle("force", environment: .none, help: "Also while workers and gateways are running."),
         ],
         examples: [
             Example("millrace uninstall", "what would go"),
@@ -135,10 +135,10 @@ private struct Installation {
         var lines = [
             "\(verb) the schema millrace of \(owner): \(Humane.count(tables, "table")) with about \(Humane.count(rows, "row")) in \(Humane.bytes(bytes)), \(Humane.count(functions, "function"))"
         ]
-        lines += dependents.map { "\(verb) the \($0), which leans on it" }
+        lines += dependents.map { "\(verb) the \($0), which depends on it" }
         if !dropped {
-            lines += living.map { "\($0) lives: stop it first" }
-            lines.append("nothing was changed; millrace uninstall --yes does it, and nothing takes it back")
+            lines += living.map { "\($0) is running: stop it first" }
+            lines.append("nothing was changed; millrace uninstall --yes does it, and it cannot be undone")
         } else {
             lines.append("roles, files of the blob store and backups are still there")
         }

@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 /// What operators do with builds.
 extension Command {
@@ -8,7 +8,7 @@ extension Command {
         summary: "Give new jobs to a build",
         discussion: """
             New jobs of the kinds that this build knows go to its workers from now on; with --percent, only that share of them, and the \
-            others go where they went. It is for workers with --only-build. Jobs under way stay with the build that began them.
+            others go where they went before. It is for workers with --only-build. Jobs under way stay with the build that began them.
             """,
         arguments: [Argument("build", .one, help: "the build, as its workers say it")],
         flags: [.single("percent", "N", .integer(1...99), help: "Only this percentage of new jobs.")],
@@ -50,9 +50,9 @@ extension Command {
 
     static let versionsRollback = Command(
         ["versions", "rollback"],
-        summary: "Take the last promotion back",
+        summary: "Undo the last promotion",
         discussion: """
-            A build that gets a percentage gets nothing any more; else the build that was promoted last does, and new jobs go to the one before. \
+            A build that gets a percentage no longer gets new jobs; otherwise the build that was promoted last no longer does, and they go to the one before. \
             Jobs that the bad build has not started go too, within seconds. Those under way stay with it, unless --move says that the earlier build \
             knows their steps.
             """,
@@ -64,7 +64,7 @@ extension Command {
         invocation.console.show(["from": .string(bad), "to": .string(good), "moved": .bool(move)]) {
             invocation.console.print(
                 "new jobs go to build \(good), and none to \(bad)"
-                    + (move ? "; jobs under way go along" : ""))
+                    + (move ? "; jobs under way move too" : ""))
         }
         return .done
     }

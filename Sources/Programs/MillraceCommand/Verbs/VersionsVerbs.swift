@@ -1,5 +1,5 @@
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let versionsList = Command(
@@ -32,8 +32,8 @@ extension Command {
         summary: "Compare two versions of the workers by failures, retries and duration of each kind",
         discussion: """
             A version is what the workers say (MILLRACE_BUILD). Without names the two newest are compared. The numbers come \
-            from samples of the last 14 days: what a killed worker had ended since its last beat is missing. p95 is right \
-            to a fifth. A kind counts as worse when at least 10 runs ended on each side and its share of failures doubled \
+            from samples of the last 14 days: what a killed worker had ended since its last beat is missing. p95 is accurate \
+            to within a fifth. A kind counts as worse when at least 10 runs ended on each side and its share of failures doubled \
             and grew by a point, or its mean duration grew by half.
             """,
         arguments: [
@@ -77,7 +77,7 @@ extension Command {
         guard newest.count == 2 else {
             throw Failure(
                 .notFound,
-                "there are no two versions to compare: samples know \(Humane.count(newest.count, "version"))",
+                "there are not two versions to compare: samples know \(Humane.count(newest.count, "version"))",
                 hint: "workers say their version in MILLRACE_BUILD")
         }
         return (newest[1].version, newest[0].version)

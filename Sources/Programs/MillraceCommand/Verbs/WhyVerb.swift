@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let why = Command(
@@ -8,7 +8,7 @@ extension Command {
         summary: "Say why a job does not run, or a queue does not move",
         discussion: """
             Prints the cause in a sentence, the way from what is seen to what is to be done, and one command to run next. \
-            --queue also takes a room whose work is no jobs (notices, webhooks, check-ins) and a schedule's name. \
+            --queue also takes a room that works without jobs (notices, webhooks, check-ins) and a schedule's name. \
             Exit 0 when there is an answer, also when nothing is wrong; 3 when there is no such job or queue. The reasons \
             are listed in the guide for operators.
             """,
@@ -41,7 +41,7 @@ extension Invocation {
         }
         let calm =
             job.state == .running
-            ? "job \(id) runs, and nothing is known against it" : "job \(id) \(job.state.rawValue): nothing holds it"
+            ? "job \(id) is running, and no problem is known" : "job \(id) \(job.state.rawValue): nothing holds it"
         show(
             why, calm: calm,
             [("job", .int(Int(id))), ("queue", .string(job.queue)), ("state", .string(job.state.rawValue))])

@@ -1,6 +1,6 @@
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Follows one job to its end, through outages of the database, until the timeout.
 struct Follower {
@@ -59,7 +59,7 @@ struct Follower {
                 }
             } catch {
                 guard error.isOutage || error.isSlowness else { throw DatabaseFailure(error) }
-                if !isAway { console.warning("the database is away; waiting for it (\(error))") }
+                if !isAway { console.warning("the database is unreachable; waiting for it (\(error))") }
                 isAway = true
                 if let broken = connection { await broken.close() }
                 connection = nil

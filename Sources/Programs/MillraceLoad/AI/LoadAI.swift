@@ -13,7 +13,7 @@ extension Command {
             "Ask faulty models many questions while workers are killed, and settle the bill with the models' own books",
         discussion: """
             Starts a fake that answers in two formats and has a bad day: throttling, errors, cut and stalled streams, \
-            refusals, answers that are no JSON, answers without a price; halfway it does not answer in the first format at \
+            refusals, answers that are not JSON, answers without a price; halfway it does not answer in the first format at \
             all. Workers ask it the questions of twenty tenants, a fifth of them twice, and are killed all the while. Five \
             tenants have too few tokens. In the end the answers, the quotas and the fake's own books must agree.
             """,

@@ -2,8 +2,8 @@ import Clusters
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 
 /// A private Postgres, two workers that serve check-ins, send notices and answer links, and a provider with a ledger.
 final class StrikeWorld: Sendable {

@@ -4,8 +4,8 @@ import Console
 import FoundationEssentials
 import Glibc
 import Listeners
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import Threads
 import Workers
@@ -53,7 +53,7 @@ private struct ConsoleScenario: Sendable {
             // They all stand for visitors of their own.
             ($0.livePages, $0.livePagesOfVisitor) = (max(open, 800), max(open, 800))
         }
-        guard let address = ListenAddress("127.0.0.1:0") else { throw Failure("127.0.0.1 is no address") }
+        guard let address = ListenAddress("127.0.0.1:0") else { throw Failure("127.0.0.1 is not an address") }
         let listener = try Listener(
             Listener.Options(address: address), routes: service.routes, log: .silent)
         let serving = Task { try? await listener.run() }  // stopped and awaited below

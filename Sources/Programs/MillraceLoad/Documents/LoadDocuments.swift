@@ -39,7 +39,7 @@ extension Command {
         let missing = invocation.workshop.missing
         guard missing.isEmpty else {
             throw Failure(
-                "not here are \(missing.joined(separator: ", "))", hint: "build the programs, install the models")
+                "missing are \(missing.joined(separator: ", "))", hint: "build the programs, install the models")
         }
         do {
             return try await DocumentScenario(invocation: invocation).run()

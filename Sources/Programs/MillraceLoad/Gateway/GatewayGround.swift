@@ -1,8 +1,8 @@
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 
 /// The roles that a gateway needs in the scenario's database, and tokens of people who call. The roles are removed at the end.

@@ -17,7 +17,7 @@ extension Command {
             .count("users", 20...9000, 200, "People, ten to a group."),
             .count("calls", 1...1_000_000, 2000, "Calls of each."),
             .count("seed", 0...1_000_000_000, 1, "Of the marks and of the choices."),
-            .count("doors", 0...1_000_000, 1_000_000, "The most names to try that are no doors."),
+            .count("doors", 0...1_000_000, 1_000_000, "The most names to try that are not doors."),
             .single(
                 "break", "NAME", .choice(IsolationBreak.allCases.map(\.rawValue)), environment: .none,
                 help: "Remove this safeguard in the scenario's database; the search must notice it."),
@@ -48,7 +48,7 @@ struct GatewayIsolationScenario: Sendable {
         invocation.console.note("seed \(seed); planting for \(Humane.count(users)) people")
         try await world.plant(on: connection)
         await connection.close()
-        invocation.console.note("there are \(Humane.count(world.closed.count)) names that are no doors for apps")
+        invocation.console.note("there are \(Humane.count(world.closed.count)) names that are not doors for apps")
         let doors = await world.tryDoors(most: invocation.count("doors"))
         let (began, console) = (ContinuousClock.now, invocation.console)
         let progress = Mutex((done: 0, tenths: Tenths()))
@@ -79,7 +79,7 @@ struct GatewayIsolationScenario: Sendable {
             [
                 none("answers with what is another tenant's or person's", "leak"),
                 none("calls on strangers that were answered", "acted"),
-                none("names of \(Humane.count(doors.calls)) that are no door and were not 404", "door"),
+                none("names of \(Humane.count(doors.calls)) that are not doors and were not 404", "door"),
                 none("forged tokens that were taken", "token"),
                 none("internal errors and lost answers", "internal", "lost"),
                 .atLeast(

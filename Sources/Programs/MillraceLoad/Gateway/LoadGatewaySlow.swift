@@ -1,7 +1,7 @@
 import CommandKit
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 import Telemetry
 import Threads

@@ -2,8 +2,8 @@ import Clusters
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Signatures
 import Synchronization
 import Threads

@@ -1,6 +1,6 @@
 import CommandKit
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Jobs put in line in bulk, as a client would with the library; progress in tenths.
 struct Filling: Sendable {

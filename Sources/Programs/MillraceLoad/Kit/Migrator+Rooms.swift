@@ -1,4 +1,4 @@
-import Queues
+import MillraceQueues
 import RoomSchemas
 
 extension Migrator {

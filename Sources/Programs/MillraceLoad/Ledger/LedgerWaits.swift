@@ -1,7 +1,7 @@
 import CommandKit
-import Jobs
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Workers
 
 /// A job that waits in the middle.

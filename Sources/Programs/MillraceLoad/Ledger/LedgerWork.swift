@@ -1,6 +1,6 @@
 import CommandKit
 import FoundationEssentials
-import Jobs
+import MillraceJobs
 import Postgres
 import Workers
 
@@ -102,7 +102,7 @@ struct LedgerHandlers: Sendable {
         return .done
     }
 
-    /// Retries while the database is away: the ledger must not miss what was done.
+    /// Retries while the database is unreachable: the ledger must not miss what was done.
     func write(_ what: String, _ context: Context) async throws {
         try await persist { connection throws(PostgresError) in
             try await connection.execute(

@@ -2,8 +2,8 @@ import Blobs
 import Clusters
 import CommandKit
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 /// A worker in its own process, many large files under way, and its peak memory.
 struct MailMemory: Sendable {

@@ -4,8 +4,8 @@ import Faults
 import Glibc
 import Mail
 import MillraceMail
+import MillraceQueues
 import Postgres
-import Queues
 import Supervision
 import Telemetry
 import Workers

@@ -1,9 +1,9 @@
 import Clusters
 import CommandKit
 import Glibc
+import MillraceQueues
 import Notices
 import Postgres
-import Queues
 import Supervision
 import Telemetry
 

@@ -80,7 +80,7 @@ private struct PeopleScenario {
                 bar("questions beyond the limits", ["asked"]),
                 bar("calls that were let through or refused against the rules", ["rule", "state"]),
                 bar("told of an alarm, and not of its end, at an erasure", ["ending"]),
-                bar("errors that are no refusals", ["unclassified"]),
+                bar("errors other than refusals", ["unclassified"]),
             ],
             figures: [
                 ("sequences", .int(tally.sequences)), ("steps", .int(tally.steps)), ("refused", .int(tally.refused)),

@@ -1,7 +1,7 @@
 import CommandKit
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let loadRecovery = scenario(

@@ -1,6 +1,6 @@
 import FoundationEssentials
-import Jobs
 import Millrace
+import MillraceJobs
 import Synchronization
 import Workers
 

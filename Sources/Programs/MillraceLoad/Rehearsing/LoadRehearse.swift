@@ -1,10 +1,10 @@
 import Encryption
 import FoundationEssentials
 import JSON
-import Jobs
 import MillraceCommand
+import MillraceJobs
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import Workers
 

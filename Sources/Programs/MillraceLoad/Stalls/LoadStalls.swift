@@ -1,6 +1,6 @@
 import CommandKit
+import MillraceQueues
 import Postgres
-import Queues
 
 extension Command {
     static let loadStalls = scenario(

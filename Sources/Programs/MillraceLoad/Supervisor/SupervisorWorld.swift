@@ -2,8 +2,8 @@ import Clusters
 import CommandKit
 import Faults
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Supervision
 import Threads
 

@@ -2,8 +2,8 @@ import Clusters
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 
 /// Callers send signals and enqueue jobs that wait for them, in random order, while workers are killed and Postgres crashes: one of its own.

@@ -1,7 +1,7 @@
 import CommandKit
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 import Telemetry
 import Workers
 

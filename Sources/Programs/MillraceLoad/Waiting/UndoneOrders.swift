@@ -1,8 +1,8 @@
 import CommandKit
 import FoundationEssentials
 import Glibc
+import MillraceQueues
 import Postgres
-import Queues
 import Synchronization
 
 /// Orders of five charges, of which a third is refused in the end, while workers are killed and operators do to them whatever there is: an order

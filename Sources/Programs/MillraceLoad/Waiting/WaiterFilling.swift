@@ -1,7 +1,7 @@
 import CommandKit
 import FoundationEssentials
+import MillraceQueues
 import Postgres
-import Queues
 
 /// Makes jobs that wait by the thousand, as rows: what their first runs would have left.
 struct WaiterFilling {

@@ -1,8 +1,8 @@
 import Composition
 import Encryption
 public import Millrace
+import MillraceQueues
 import Postgres
-import Queues
 public import RoomKit
 
 extension Worker {

@@ -29,6 +29,9 @@ struct millrace_word {
     bool is_cut;  ///< poppler hands over only what stands before a U+0000
     double left, top, right, bottom;  ///< in points, from the upper left corner of the page as it is shown
     int rotation;  ///< in quarters of a turn
+    bool has_space_after;
+    const double *_Nullable widths;  ///< of its characters, in points, if it has some of a script that is written to the left
+    size_t letters;
 };
 
 struct millrace_page {

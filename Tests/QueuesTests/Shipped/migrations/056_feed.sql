@@ -1,4 +1,4 @@
--- The feed of changes for people: what an app on a phone hears of. A row concerns one person, or everybody who may see the tenant.
+-- The feed of changes for people: what an app on a phone is told. A row concerns one person, or everybody who may see the tenant.
 create sequence millrace.feed_seq;
 create table millrace.feed (
     place bigint generated always as identity primary key,

@@ -62,7 +62,7 @@ extension Command {
             invocation.show(findings, of: folders.count)
             throw Failure(
                 .misused, "nothing was published",
-                hint: "mend what is said above; millrace templates lint says it again")
+                hint: "fix what is listed above; millrace templates lint lists it again")
         }
         var sources: [MailSource] = []
         for folder in folders { sources.append(try folder.read()) }
@@ -132,7 +132,7 @@ extension Invocation {
             for one in findings {
                 console.print("\(one.file):\(one.finding.line): \(one.finding.sentence); \(one.finding.hint)")
             }
-            if findings.isEmpty { console.print("\(count) \(count == 1 ? "template" : "templates"), nothing to mend") }
+            if findings.isEmpty { console.print("\(count) \(count == 1 ? "template" : "templates"), nothing to fix") }
         }
     }
 }

@@ -37,7 +37,7 @@ extension Command {
         do {
             if let name = parsed.string("name") {
                 guard parsed.string("file") == nil, !parsed.isOn("plain"), parsed.string("partials") == nil else {
-                    throw Failure(.misused, "--name stands alone: without a file, --plain and --partials")
+                    throw Failure(.misused, "--name cannot be combined with a file, --plain or --partials")
                 }
                 let mail = try MailTemplate(try await invocation.templateSource(named: name)).render(data)
                 invocation.show(mail, part: parsed.string("part"))
@@ -109,7 +109,7 @@ extension Invocation {
             return try Template(source).render(data, partials: partials)
         }
         guard parsed.string("partials") == nil else {
-            throw Failure(.misused, "--partials goes with --plain", hint: "a mail template calls no other")
+            throw Failure(.misused, "--partials goes with --plain", hint: "a mail template cannot include another one")
         }
         let folder = path.contains("/") ? String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]) : "."
         var variables: Variables?

@@ -32,7 +32,7 @@ extension Command {
             .single("to", "DIR", .path, environment: .none, help: "Write its files to DIR/<name>/<locale>."),
             Setting.locale.flag,
         ],
-        examples: [Example("millrace templates show welcome --to mails", "a beginning for one's own")]
+        examples: [Example("millrace templates show welcome --to mails", "a starting point for your own")]
     ) { invocation in
         let source = try await invocation.templateSource()
         if let directory = invocation.parsed.string("to") {

@@ -1,24 +1,23 @@
 public import FoundationEssentials
 import Telemetry
 
-/// Takes a worker's log, in place of stderr.
+/// Takes a worker's log, in place of stderr. The product `MillraceSwiftLog` has one for swift-log.
 ///
 /// ```swift
-/// struct Forwarding: LogHandler {
-///     let logger: Logger
-///     func log(_ event: LogEvent) {
-///         logger.log(level: level(event.level), "\(event.message)", metadata: event.metadata.mapValues { "\($0)" })
+/// struct Printing: LogReceiver {
+///     func log(_ event: WorkerLogLine) {
+///         print(event.level, event.message, event.metadata)
 ///     }
 /// }
-/// let worker = Worker(database: .environment, logHandler: Forwarding(logger: logger))
+/// let worker = Worker(database: .environment, logReceiver: Printing())
 /// ```
-public protocol LogHandler: Sendable {
+public protocol LogReceiver: Sendable {
     /// Called on the thread that has something to say, and by many at once: it must not take long.
-    func log(_ event: LogEvent)
+    func log(_ event: WorkerLogLine)
 }
 
 /// Something that a worker has to say.
-public struct LogEvent: Sendable, Equatable {
+public struct WorkerLogLine: Sendable, Equatable {
     /// How much it matters.
     public enum Level: String, Sendable, CaseIterable {
         /// Every run.

@@ -1,7 +1,7 @@
-import Queues
+import MillraceQueues
 package import Workers
 
-/// Takes a worker's metrics, for a program with its own metrics system.
+/// Takes a worker's metrics, for a program with its own metrics system. The product `MillraceSwiftMetrics` has one for swift-metrics.
 ///
 /// | name | | labels |
 /// |---|---|---|
@@ -13,7 +13,7 @@ package import Workers
 /// | `millrace_worker_ends_unrecorded` | gauge | |
 ///
 /// Counters and durations come with the end of each run, gauges with each heartbeat, every two seconds.
-public protocol MetricsHandler: Sendable {
+public protocol MetricsReceiver: Sendable {
     /// More of something. Called by many threads at once; it must not take long.
     func add(_ count: Int, to counter: String, labels: [String: String])
     /// Sets a gauge to its present value.
@@ -23,17 +23,17 @@ public protocol MetricsHandler: Sendable {
 }
 
 extension Workers.JobWorker.Observer {
-    package init(_ handler: any MetricsHandler) {
+    package init(_ receiver: any MetricsReceiver) {
         self.init(
             ended: { context, outcome, duration in
                 let labels = ["kind": context.kind, "queue": context.queue]
-                handler.record(duration, of: "millrace_run_duration", labels: labels)
+                receiver.record(duration, of: "millrace_run_duration", labels: labels)
                 let outcome = outcome.map { "\($0)" } ?? "lost"
-                handler.add(1, to: "millrace_runs", labels: labels.merging(["outcome": outcome]) { $1 })
+                receiver.add(1, to: "millrace_runs", labels: labels.merging(["outcome": outcome]) { $1 })
             },
             lives: { health in
                 func set(_ name: String, _ value: Int) {
-                    handler.set("millrace_worker_\(name)", to: Double(value), labels: [:])
+                    receiver.set("millrace_worker_\(name)", to: Double(value), labels: [:])
                 }
                 set("ready", health.isReady ? 1 : 0)
                 set("database_connected", health.cutOff == nil ? 1 : 0)

@@ -1,0 +1,56 @@
+import Foundation
+
+/// Files that wait to be uploaded, each by the id of its document. A file is whole under its name, or not there.
+///
+/// They are written on a queue of their own: a check-in must not wait for a large file.
+struct UploadFiles: Sendable {
+    private let directory: URL
+    private let turn = DispatchQueue(label: "millrace.uploads")
+
+    init(_ directory: URL) { self.directory = directory.appendingPathComponent("uploads") }
+
+    func url(_ id: UUID) -> URL { directory.appendingPathComponent(id.uuidString.lowercased()) }
+
+    /// Returns when all of it is on the disk.
+    func keep(_ file: DocumentFile, as id: UUID) async throws {
+        try await onTurn {
+            try FileCalls.makeDirectory(directory.path)
+            let (path, fresh) = (url(id).path, url(id).path + ".new")
+            unlink(fresh)
+            switch file.content {
+            case .data(let data):
+                let open = try FileCalls.open(fresh, O_RDWR | O_CREAT | O_TRUNC)
+                defer { FileCalls.close(open) }
+                try FileCalls.write(open, data, at: 0)
+                try FileCalls.sync(open)
+            case .file(let other):
+                try FileManager.default.copyItem(at: other, to: URL(fileURLWithPath: fresh))
+                let open = try FileCalls.open(fresh, O_RDWR)
+                defer { FileCalls.close(open) }
+                try FileCalls.sync(open)
+            }
+            try FileCalls.rename(fresh, path)
+            try FileCalls.syncDirectory(directory.path)
+        }
+    }
+
+    func remove(_ id: UUID) async throws { try await onTurn { unlink(url(id).path) } }
+
+    /// Removes what a crash has left of files that nothing waits for.
+    func sweep(keeping ids: Set<UUID>) async throws {
+        try await onTurn {
+            let names = Set(ids.map { $0.uuidString.lowercased() })
+            guard access(directory.path, F_OK) == 0 else { return }
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !names.contains(name)
+            {
+                unlink(directory.appendingPathComponent(name).path)
+            }
+        }
+    }
+
+    private func onTurn(_ body: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            turn.async { continuation.resume(with: Result { try body() }) }
+        }
+    }
+}

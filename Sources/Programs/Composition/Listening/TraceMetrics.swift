@@ -1,0 +1,17 @@
+import Traces
+
+/// What has become of this worker's spans.
+struct TraceMetrics {
+    let counts: Tracer.Counts
+
+    var gauges: [RoomGauge] {
+        [
+            RoomGauge(
+                name: "trace_spans_total", kind: "counter",
+                help: "Spans of this worker: sent to the collector, dropped by a full buffer, or failed.",
+                values: [("sent", counts.sent), ("dropped", counts.dropped), ("failed", counts.failed)].map {
+                    (labels: RoomGauge.labels([("outcome", $0.0)]), value: Double($0.1))
+                })
+        ]
+    }
+}

@@ -1,0 +1,29 @@
+#if SwiftLog && SwiftMetrics && ServiceLifecycle && PostgresNIO
+    import Logging
+    import Millrace
+    import MillracePostgresNIO
+    import MillraceServiceLifecycle
+    import MillraceSwiftLog
+    import MillraceSwiftMetrics
+    import PostgresNIO
+    import ServiceLifecycle
+
+    // The code of deploy/guides/server-swift.md, word by word. It is compiled, not run.
+    func aWorkerBesideAServer(_ server: any Service, _ logger: Logger) async throws {
+        let worker = Worker(log: .info, logReceiver: SwiftLogReceiver(logger), metrics: SwiftMetricsReceiver())
+        worker.handle(Receipt.self, queue: "mail") { receipt, context in
+            .done
+        }
+        let group = ServiceGroup(
+            services: [server, WorkerService(worker)], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        try await group.run()
+    }
+
+    func inATransaction(_ postgres: PostgresClient, _ logger: Logger) async throws {
+        try await postgres.withTransaction(logger: logger) { connection in
+            try await connection.query("insert into orders (id) values (\(7))", logger: logger)
+            try await Receipt(order: 7).enqueue(
+                on: connection, options: EnqueueOptions(uniqueKey: "receipt-7"), logger: logger)
+        }
+    }
+#endif
