@@ -108,6 +108,9 @@ import Testing
         #expect(rules(checker).isEmpty, "a crash undid the claim")
         checker.entries[checker.entries.count - 1].at = 1.6
         #expect(rules(checker) == ["each run is accounted for"], "its worker knew by then")
+        checker.entries[checker.entries.count - 1].isLeased = false
+        #expect(rules(checker).isEmpty, "it could write that it began only when the database was back")
+        checker.entries[checker.entries.count - 1].isLeased = true
         checker.entries[checker.entries.count - 1].at = 1.45
         checker.sessions[2]?.started = 1.42
         #expect(rules(checker) == ["each run is accounted for"], "the session was opened after the crash")

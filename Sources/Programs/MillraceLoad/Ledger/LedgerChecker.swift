@@ -263,13 +263,13 @@ struct LedgerChecker: Sendable {
     }
 
     /// A claim does not wait for the disk, so a crash within a moment undoes it: its runs have begun and are nowhere in history, their ends
-    /// are refused, and the jobs run again. What waited for a slot begins until its worker has reconnected. The session is from before the
-    /// crash: under a later one a run without an end is a fault.
+    /// are refused, and the jobs run again. What waited for a slot, or could not write that it began, does so when the database is back, and
+    /// finds no lease. The session is from before the crash: under a later one a run without an end is a fault.
     private func isUndone(_ began: LedgerEntry) -> Bool {
         guard let session = sessions[began.token.session] else { return false }
         return faults.contains { fault in
             fault.undoesClaims && session.started <= fault.from && fault.from - Self.unwritten <= began.at
-                && began.at <= fault.until
+                && (began.at <= fault.until || !began.isLeased)
         }
     }
 

@@ -50,6 +50,8 @@ struct LedgerEntry: Sendable {
     var token: LedgerToken
     var what: String
     var at: Double
+    /// The database still had the run's lease when this was written.
+    var isLeased = true
 }
 
 struct LedgerToken: Sendable, Hashable {

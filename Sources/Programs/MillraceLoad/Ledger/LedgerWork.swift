@@ -104,10 +104,17 @@ struct LedgerHandlers: Sendable {
 
     /// Retries while the database is unreachable: the ledger must not miss what was done.
     func write(_ what: String, _ context: Context) async throws {
+        let token = LedgerToken(context.token)
         try await persist { connection throws(PostgresError) in
             try await connection.execute(
-                "insert into ledger.entry (job, token, what) values ($1, $2, $3)",
-                [.int8(context.id), .text(context.token), .text(what)])
+                """
+                insert into ledger.entry (job, token, what, leased) values ($1, $2, $3, exists (
+                    select from millrace.lease where session = $4 and number = $5 and $1 = any (ids)))
+                """,
+                [
+                    .int8(context.id), .text(context.token), .text(what), .int8(token?.session ?? 0),
+                    .int8(token?.number ?? 0),
+                ])
         }
     }
 

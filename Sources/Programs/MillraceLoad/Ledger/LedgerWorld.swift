@@ -89,7 +89,8 @@ final class LedgerWorld: Sendable {
             script: """
                 create schema ledger;
                 create table ledger.entry (
-                    job bigint not null, token text not null, what text not null, at timestamptz not null default clock_timestamp());
+                    job bigint not null, token text not null, what text not null, leased boolean not null,
+                    at timestamptz not null default clock_timestamp());
                 select millrace.limit_set('key', 'ledger.*', '{"concurrency": 3}');
                 """)
         try await LedgerSabotage.apply(broken, on: connection)

@@ -190,11 +190,11 @@ private struct LedgerScenario: Sendable {
     private func load(_ checker: inout LedgerChecker, on connection: Connection) async throws {
         let patience = Duration.seconds(300)
         checker.entries = try await connection.query(
-            "select job, token, what, extract(epoch from at)::float8 from ledger.entry", deadline: patience
+            "select job, token, what, extract(epoch from at)::float8, leased from ledger.entry", deadline: patience
         ) { row throws(PostgresError) in
             LedgerEntry(
                 job: try row.int(0), token: LedgerToken(try row.string(1)) ?? LedgerToken(session: 0, number: 0),
-                what: try row.string(2), at: try row.double(3))
+                what: try row.string(2), at: try row.double(3), isLeased: try row.bool(4))
         }
         checker.runs = try await connection.query(
             """
