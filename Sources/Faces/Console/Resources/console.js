@@ -117,6 +117,8 @@
   bar.hidden = false;
   let source = null, last = '', wrote = false;
   document.addEventListener('input', () => { wrote = true; });
+  // What passes by itself is one word, so that nothing on the page moves; the rest stands in its title.
+  const tell = (word, more) => { state.textContent = word; state.title = more; };
   const show = (texts) => {
     for (const [name, text] of Object.entries(texts)) {
       for (const element of document.querySelectorAll('[data-live-value="' + CSS.escape(name) + '"]')) element.value = Number(text);
@@ -131,12 +133,12 @@
   const take = (event) => {
     last = event.lastEventId;
     show(JSON.parse(event.data));
-    state.textContent = 'live';
+    tell('live', '');
   };
   const open = () => {
     source = new EventSource(document.body.dataset.base + '/live?topic=' + encodeURIComponent(topic) + (last ? '&after=' + encodeURIComponent(last) : ''));
     source.addEventListener('look', take);
-    source.addEventListener('lost', (event) => { show(JSON.parse(event.data)); state.textContent = 'the database does not answer; trying again'; });
+    source.addEventListener('lost', (event) => { show(JSON.parse(event.data)); tell('no answer', 'the database does not answer; trying again'); });
     source.addEventListener('reload', (event) => {
       close();
       // Nobody loses what they are writing.
@@ -146,7 +148,8 @@
       location.replace(address);
     });
     source.onerror = () => {
-      state.textContent = source.readyState === EventSource.CLOSED ? 'no longer live: load the page again, perhaps to sign in' : 'connection lost; trying again';
+      if (source.readyState === EventSource.CLOSED) tell('no longer live: load the page again, perhaps to sign in', '');
+      else tell('reconnecting', 'connection lost; trying again');
     };
   };
   const close = () => { source?.close(); source = null; };
