@@ -216,6 +216,10 @@ import Testing
             try await world.serving {
                 let anna = world.client("anna")
                 _ = try await anna.moods.log(.sad)
+                // A change that has no number yet comes after any position.
+                try await eventually("the first mood has its number") {
+                    try await world.owner.int("select count(*) from millrace.feed where seq is null") == 0
+                }
                 var reader = FeedReader(calls: world.calls("anna"), path: "v1/me/events", topics: ["moods"])
                 reader.polls = true
                 var events = reader.events(since: nil).makeAsyncIterator()
