@@ -398,14 +398,27 @@ let package = Package(
                 "SettingsKit", "Signatures", "Supervision", "Telemetry", "Threads", "Traces",
             ], path: "Sources/Faces/Gateway", swiftSettings: strict),
 
+        .target(
+            name: "Approvals",
+            dependencies: [
+                "JSON", "Listeners", "MillraceQueues", "PageKit", "Postgres", "SettingsKit", "Signatures", "Telemetry",
+            ], path: "Sources/Faces/Approvals", swiftSettings: strict),
+
+        .target(
+            name: "Health",
+            dependencies: [
+                "JSON", "Listeners", "MillraceQueues", "RoomKit", "SettingsKit", "Supervision", "Traces", "Workers",
+            ], path: "Sources/Faces/Health", swiftSettings: strict),
+
         // For apps: Foundation alone, and nothing of the server.
         .target(name: "MillraceApp", path: "Sources/Faces/MillraceApp", swiftSettings: strict),
 
         .target(
             name: "Composition",
             dependencies: [
-                "AI", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests", "Documents",
-                "Encodings", "Encryption", "Faults", "Gateway", "MillraceJobs", "JSON", "Listeners", "Mail",
+                "AI", "Approvals", "BlobKit", "Blobs", "Chat", "CheckIns", "CLinux", "CommandKit", "Console", "Digests",
+                "Documents",
+                "Encodings", "Encryption", "Faults", "Gateway", "Health", "MillraceJobs", "JSON", "Listeners", "Mail",
                 "MillraceMail",
                 "Notices", "PageKit", "Pages", "People", "Postgres", "Quests", "MillraceQueues", "RoomKit",
                 "RoomSchemas",
@@ -638,9 +651,9 @@ let package = Package(
         .testTarget(
             name: "MillraceCommandTests",
             dependencies: [
-                "AI", "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents", "Encodings",
-                "Encryption",
-                "Faults", "Gateway", "MillraceJobs", "Listeners", "Mail", "MillraceCommand", "MillraceLoad", "Notices",
+                "AI", "Approvals", "Calendars", "CheckIns", "Clusters", "Composition", "Digests", "Documents",
+                "Encodings", "Encryption", "Faults", "Gateway", "Health", "MillraceJobs", "Listeners", "Mail",
+                "MillraceCommand", "MillraceLoad", "Notices",
                 "BlobKit", "Blobs", "PageKit", "Postgres", "MillraceQueues", "RoomSchemas",
                 "MillraceWorker", "Schema", "Signatures", "Subscriptions", "Supervision", "Telemetry", "TestSupport",
                 "Workers",
@@ -649,7 +662,7 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Encodings", "Fakes", "Faults", "MillraceJobs", "Listeners", "MillraceCommand",
+                "Clusters", "Encodings", "Fakes", "Faults", "Health", "MillraceJobs", "Listeners", "MillraceCommand",
                 "MillraceLoad",
                 "MillraceMain", "Postgres", "MillraceQueues", "RoomSchemas", "Signatures", "Supervision", "Telemetry",
                 "TestSupport", "Workers",

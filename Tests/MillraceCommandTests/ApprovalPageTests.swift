@@ -1,3 +1,4 @@
+import Approvals
 import Foundation
 import Listeners
 import MillraceQueues

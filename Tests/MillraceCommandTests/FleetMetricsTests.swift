@@ -1,3 +1,4 @@
+import Health
 import MillraceQueues
 import Supervision
 import Testing

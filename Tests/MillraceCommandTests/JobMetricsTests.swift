@@ -1,3 +1,4 @@
+import Health
 import Listeners
 import MillraceJobs
 import MillraceQueues

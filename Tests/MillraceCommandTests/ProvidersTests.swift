@@ -1,4 +1,5 @@
 import Faults
+import Health
 import Listeners
 import Postgres
 import Supervision

@@ -1,5 +1,7 @@
+import Approvals
 import Console
 import Gateway
+import Health
 import Listeners
 import Mail
 import MillraceJobs

@@ -1,3 +1,4 @@
+import Health
 package import Listeners
 package import MillraceQueues
 package import Supervision

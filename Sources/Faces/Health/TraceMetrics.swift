@@ -1,10 +1,13 @@
-import Traces
+package import RoomKit
+package import Traces
 
 /// What has become of this worker's spans.
-struct TraceMetrics {
-    let counts: Tracer.Counts
+package struct TraceMetrics {
+    private let counts: Tracer.Counts
 
-    var gauges: [RoomGauge] {
+    package init(counts: Tracer.Counts) { self.counts = counts }
+
+    package var gauges: [RoomGauge] {
         [
             RoomGauge(
                 name: "trace_spans_total", kind: "counter",

@@ -1,6 +1,7 @@
 import JSON
 import Listeners
 import PageKit
+import SettingsKit
 
 /// The page behind a person's signed link to a question: who asks, what, since when, until when; or how it was answered.
 enum ApprovalPage {

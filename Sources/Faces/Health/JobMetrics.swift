@@ -1,4 +1,6 @@
 package import MillraceQueues
+package import RoomKit
+import SettingsKit
 package import Workers
 
 /// The jobs' part of `/metrics`: how runs ended in this process, and the work in the whole database.

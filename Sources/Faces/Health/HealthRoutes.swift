@@ -1,6 +1,7 @@
 import JSON
 package import Listeners
 package import MillraceQueues
+package import RoomKit
 package import Supervision
 import Synchronization
 package import Workers
@@ -48,6 +49,8 @@ package enum HealthRoutes {
 /// The routes are made before the listener that counts.
 package final class HeldListener: Sendable {
     private let listener = Mutex<Listener?>(nil)
+
+    package init() {}
 
     package var counts: Listener.Counts { listener.withLock { $0 }?.counts ?? Listener.Counts() }
 

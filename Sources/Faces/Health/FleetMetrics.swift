@@ -1,4 +1,5 @@
 package import MillraceQueues
+package import RoomKit
 
 /// What the database has counted of the whole fleet: workers, storage, rooms, operations. Every worker reports the same.
 package struct FleetMetrics: Sendable {

@@ -1,4 +1,5 @@
 package import Listeners
+package import RoomKit
 package import Supervision
 package import Workers
 

@@ -1,3 +1,4 @@
+package import RoomKit
 package import Supervision
 
 /// This process's calls to providers.
