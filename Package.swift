@@ -450,19 +450,34 @@ let package = Package(
         .executableTarget(
             name: "MillraceMain", dependencies: ["MillraceCommand"], path: "Sources/Programs/MillraceMain",
             swiftSettings: strict),
+        // What the load program's scenarios share; the engine's scenarios, which need no room; those of the rooms; and the program.
+        .target(
+            name: "LoadKit",
+            dependencies: [
+                "Clusters", "CommandKit", "CYardstick", "MillraceQueues", "Postgres", "RoomSchemas", "Telemetry",
+                "Threads",
+                "Workers",
+            ], path: "Sources/Programs/LoadKit", swiftSettings: strict),
+        .target(
+            name: "EngineLoad",
+            dependencies: [
+                "Clusters", "CommandKit", "CYardstick", "Encryption", "Faults", "LoadKit", "MillraceJobs",
+                "MillraceQueues",
+                "Postgres", "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Workers",
+            ], path: "Sources/Programs/EngineLoad", swiftSettings: strict),
+        .target(
+            name: "RoomLoad",
+            dependencies: [
+                "Blobs", "CheckIns", "CLinux", "Clusters", "CommandKit", "Composition", "Compression", "Console",
+                "CYardstick", "Documents", "Faults", "JSON", "Listeners", "LoadKit", "Mail", "MillraceMail",
+                "MillraceQueues", "Notices", "Pages", "Postgres", "Quests", "Sandbox", "Signatures", "Subprocesses",
+                "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Workers",
+            ], path: "Sources/Programs/RoomLoad", swiftSettings: strict),
         .executableTarget(
             name: "MillraceLoad",
             dependencies: [
-                "Blobs", "Calendars", "CheckIns", "CLinux", "CloudEvents", "Clusters", "CommandKit", "Composition",
-                "Compression", "Console", "CYardstick", "Documents", "Encryption", "Faults", "Gateway", "MillraceJobs",
-                "JSON",
-                "Listeners",
-                "Mail",
-                "Millrace", "MillraceCommand",
-                "MillraceMail", "Notices", "Pages", "Postgres", "Quests", "MillraceQueues", "RoomSchemas", "Sandbox",
-                "Schema",
-                "Signatures",
-                "Subprocesses", "Supervision", "Telemetry", "Templates", "Threads", "Transfers", "Webhooks",
+                "Clusters", "CommandKit", "Encryption", "EngineLoad", "JSON", "LoadKit", "Millrace", "MillraceCommand",
+                "MillraceJobs", "MillraceQueues", "Postgres", "RoomLoad", "RoomSchemas", "Schema", "Telemetry",
                 "Workers",
             ], path: "Sources/Programs/MillraceLoad", swiftSettings: strict),
 
@@ -660,10 +675,15 @@ let package = Package(
             ], exclude: ["Recorded"],
             swiftSettings: strict),
         .testTarget(
+            name: "MillraceLoadTests",
+            dependencies: [
+                "CommandKit", "EngineLoad", "LoadKit", "Postgres", "RoomLoad", "Telemetry", "TestSupport",
+            ], swiftSettings: strict),
+        .testTarget(
             name: "SystemTests",
             dependencies: [
-                "Clusters", "Encodings", "Fakes", "Faults", "Health", "MillraceJobs", "Listeners", "MillraceCommand",
-                "MillraceLoad",
+                "Clusters", "Encodings", "Fakes", "Faults", "Health", "MillraceJobs", "Listeners", "LoadKit",
+                "MillraceCommand", "MillraceLoad", "RoomLoad",
                 "MillraceMain", "Postgres", "MillraceQueues", "RoomSchemas", "Signatures", "Supervision", "Telemetry",
                 "TestSupport", "Workers",
             ],

@@ -1,10 +1,14 @@
-"""Reads Package.swift for deploy/check-house: what comes with the product Millrace, the queue alone."""
+"""Reads Package.swift for deploy/check-house: what comes with the product Millrace, the queue alone, and with the engine's load scenarios."""
 import re
 
 TARGET = re.compile(r"\.(?:target|executableTarget|systemLibrary|testTarget|plugin)\(\s*name: \"(\w+)\"")
 # What a worker of the queue links besides what Swift needs. CLinux is the C library.
 LIBRARIES = ("CCrypto", "CLinux", "CPostgres")
 FOLDERS = ("Sources/System/", "Sources/Adapters/", "Sources/Engine/")
+# A measurement of the queue builds no room. CYardstick is the C that it is compared with.
+LOAD = ("EngineLoad", "LoadKit")
+ABOVE = ("Sources/Domains/", "Sources/Faces/", "Sources/Programs/")
+YARDSTICK = "CYardstick"
 # Embeds the core's SQL.
 SCHEMA = "sql/core"
 
@@ -34,25 +38,35 @@ def targets(manifest):
     return found
 
 
+def closure(known, start):
+    """What a target needs, itself the first, each with the way to it."""
+    ways, waiting = {start: start}, [start] if start in known else []
+    while waiting:
+        name = waiting.pop(0)
+        yield name, ways[name]
+        for other in known[name][0]:
+            if other in known and other not in ways:
+                ways[other] = f"{ways[name]} > {other}"
+                waiting.append(other)
+
+
 def check(root):
     file = root / "Package.swift"
     known = targets(file.read_text()) if file.exists() else {}
-    broken, ways = [], {"Millrace": "Millrace"}
-    waiting = ["Millrace"] if "Millrace" in known else []
-    while waiting:
-        name = waiting.pop(0)
-        named, path, words = known[name]
+    broken = []
+    for name, way in closure(known, "EngineLoad"):
+        path = known[name][1]
+        if path.startswith(ABOVE) and name not in (*LOAD, YARDSTICK):
+            broken.append(f"the engine's load scenarios need {name} of {path}: {way}")
+    for name, way in closure(known, "Millrace"):
+        _, path, words = known[name]
         if path == SCHEMA or name == "Millrace":
             pass
         elif re.match(r"C[A-Z]", name):
             if name not in LIBRARIES:
-                broken.append(f"the product Millrace needs {name}: {ways[name]}")
+                broken.append(f"the product Millrace needs {name}: {way}")
         elif not path.startswith(FOLDERS):
-            broken.append(f"the product Millrace needs {name} of {path}: {ways[name]}")
+            broken.append(f"the product Millrace needs {name} of {path}: {way}")
         if "plugins:" in words and path != SCHEMA:
-            broken.append(f"the product Millrace embeds what stands in {path}: {ways[name]}")
-        for other in named:
-            if other in known and other not in ways:
-                ways[other] = f"{ways[name]} > {other}"
-                waiting.append(other)
+            broken.append(f"the product Millrace embeds what stands in {path}: {way}")
     return broken

@@ -200,7 +200,7 @@ import Testing
         for case let path as String in sources where path.hasSuffix(".swift") {
             let text = String(
                 decoding: FileManager.default.contents(atPath: "\(root)/Sources/\(path)") ?? Data(), as: UTF8.self)
-            guard text.contains("pg_advisory") || text.contains("pg_try_advisory"), !path.contains("MillraceLoad/")
+            guard text.contains("pg_advisory") || text.contains("pg_try_advisory"), !path.contains("Load/")
             else {
                 continue
             }

@@ -1,11 +1,13 @@
 import Fakes
 import Foundation
+import LoadKit
 import Postgres
 import TestSupport
 import Testing
 
 @testable import MillraceCommand
 @testable import MillraceLoad
+@testable import RoomLoad
 
 /// Every scenario of `millrace load` in a short form: it ends well, and what it judges from outside finds nothing lost, twice or wrong.
 /// How fast anything was decides nothing here.

@@ -1,4 +1,7 @@
+import EngineLoad
+import LoadKit
 import MillraceCommand
+import RoomLoad
 
 /// Everything that `millrace-load` can do: its scenarios, and the verbs of `millrace`, for they start workers of this very program.
 enum LoadVerbs {

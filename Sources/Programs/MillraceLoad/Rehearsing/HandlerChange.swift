@@ -1,3 +1,5 @@
+import LoadKit
+
 /// A change of a described handler that jobs under way cannot bear, or can.
 struct HandlerChange: Sendable {
     enum Sort: String, Sendable, CaseIterable {
@@ -55,7 +57,7 @@ struct ChangeGenerator {
     }
 
     /// nil: this handler has no place for such a change.
-    mutating func change(_ sort: HandlerChange.Sort, using random: inout LedgerRandom) -> HandlerChange? {
+    mutating func change(_ sort: HandlerChange.Sort, using random: inout SeededChoices) -> HandlerChange? {
         var changed = handler
         // Harmless ones besides must hide nothing, and must not make anything worse.
         for _ in 0..<Int.random(in: 0...2, using: &random) {
@@ -72,7 +74,7 @@ struct ChangeGenerator {
     }
 
     private mutating func apply(
-        _ sort: HandlerChange.Sort, to changed: inout DescribedHandler, using random: inout LedgerRandom
+        _ sort: HandlerChange.Sort, to changed: inout DescribedHandler, using random: inout SeededChoices
     ) -> Bool {
         switch sort {
         case .argumentRenamed, .argumentAdded, .argumentType, .optionalArgument, .argumentWidened:
@@ -127,7 +129,7 @@ struct ChangeGenerator {
     }
 
     /// Two that stand beside each other, and that some job has come to.
-    private func reorder(_ changed: inout DescribedHandler, _ random: inout LedgerRandom) -> Bool {
+    private func reorder(_ changed: inout DescribedHandler, _ random: inout SeededChoices) -> Bool {
         var pairs: [String] = []
         for part in [Part.group(.attempt, "", changed.body)] + Self.all(changed.body) {
             guard part.sort != .together else { continue }
@@ -141,7 +143,7 @@ struct ChangeGenerator {
     }
 
     private mutating func insertAnywhere(
-        _ sort: HandlerChange.Sort, _ changed: inout DescribedHandler, _ random: inout LedgerRandom
+        _ sort: HandlerChange.Sort, _ changed: inout DescribedHandler, _ random: inout SeededChoices
     ) -> Bool {
         guard let name = Self.all(changed.body).map(\.name).randomElement(using: &random) else { return false }
         let new = fresh("new")
@@ -159,7 +161,7 @@ struct ChangeGenerator {
     }
 
     private mutating func applyToFields(
-        _ sort: HandlerChange.Sort, _ changed: inout DescribedHandler, _ random: inout LedgerRandom
+        _ sort: HandlerChange.Sort, _ changed: inout DescribedHandler, _ random: inout SeededChoices
     ) -> Bool {
         let required = changed.fields.indices.filter { !changed.fields[$0].isOptional }
         let index = required.randomElement(using: &random) ?? 0

@@ -1,6 +1,7 @@
 import Encryption
 import FoundationEssentials
 import JSON
+import LoadKit
 import MillraceCommand
 import MillraceJobs
 import MillraceQueues
@@ -63,7 +64,7 @@ private struct RehearseScenario: Sendable {
         }
         invocation.console.note("recorded \(cases.values.reduce(0) { $0 + $1.count }) jobs; unchanged, none is named")
 
-        var random = LedgerRandom(seed: UInt64(invocation.count("seed")))
+        var random = SeededChoices(seed: UInt64(invocation.count("seed")))
         var generators = DescribedHandler.ten.map { Self.generator($0, cases[$0.kind] ?? []) }
         var tallies: [HandlerChange.Sort: Tally] = [:]
         var wrong: [String] = []
