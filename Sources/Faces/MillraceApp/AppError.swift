@@ -6,25 +6,56 @@ public struct AppError: Error, Sendable, Hashable {
     public enum Kind: String, Sendable, CaseIterable {
         /// Nobody is signed in, or the sign-in is over.
         case unauthenticated
+        /// The person who is signed in has no right to it.
         case permissionDenied
         /// A quota is used up (see `quota`), or there were too many calls (see `retryAfter`).
         case resourceExhausted
+        /// There is no such thing, or it is not there for this person.
         case notFound
         /// It was done already, in another way, or changed meanwhile.
         case alreadyExists
+        /// The answer did not come in time. What was asked may still happen.
         case deadlineExceeded
         /// The gateway was not reached, or takes nothing at the moment.
         case unavailable
         /// Nobody knows whether it worked. A repeat with the same id or key is safe.
         case unknown
+        /// Something in the call is malformed, too large or of a kind that is not supported.
         case invalidInput
     }
 
     /// The server's class of the error, finer than the kind. `deploy/guides/errors.md` describes each.
     public enum ErrorClass: String, Sendable, CaseIterable {
-        case transient, timeout, unavailable, throttled, quota, authentication, permission, invalid, too_large,
-            unsupported
-        case not_found, conflict, unknown, cancelled, `internal`
+        /// Something failed for a moment, such as a connection of the server's.
+        case transient
+        /// There was no answer in time.
+        case timeout
+        /// Nothing was reached, or what was reached takes nothing now.
+        case unavailable
+        /// There were too many calls; a later one is taken.
+        case throttled
+        /// A quota is used up.
+        case quota
+        /// The sign-in is missing, over or not accepted.
+        case authentication
+        /// The person has no right to it.
+        case permission
+        /// The call is malformed, or names what cannot be used.
+        case invalid
+        /// A text or a file is too large.
+        case too_large
+        /// A file or a value is of a kind that is not taken.
+        case unsupported
+        /// It does not exist, or no longer.
+        case not_found
+        /// It was done already, or has changed meanwhile.
+        case conflict
+        /// Nobody knows yet whether it worked.
+        case unknown
+        /// It was cancelled.
+        case cancelled
+        /// The server made a mistake.
+        case `internal`
     }
 
     /// What the app does about it.

@@ -2,7 +2,9 @@
 public struct AppCallReport: Sendable, Hashable {
     /// How it ended.
     public enum Outcome: Sendable, Hashable {
+        /// The gateway has answered.
         case succeeded
+        /// It ended with this error, after all tries.
         case failed(AppError)
         /// The app stopped waiting for it.
         case cancelled

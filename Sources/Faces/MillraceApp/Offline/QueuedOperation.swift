@@ -61,6 +61,7 @@ extension OperationOutcome {
 
 /// What became of a call that can be made without a network.
 public enum Submission<Value: Sendable>: Sendable {
+    /// The gateway has it, and this is its answer.
     case done(Value)
     /// It is on disk, and will be told when the gateway can be reached. The queue's outcomes say then what became of this operation.
     case queued(UUID)

@@ -6,6 +6,7 @@ public protocol ChatService: Sendable {
     func threads(after: String?) async throws -> [ChatThread]
     /// With a contact it is the one thread of the two, whichever of them began it.
     func begin(_ thread: NewThread) async throws -> UUID
+    /// What was sent stays, and nothing that comes is seen. False: the person had left before.
     func leave(_ thread: UUID) async throws -> Bool
     /// The newest first, before the message with this number. They count as delivered.
     func messages(in thread: UUID, before: Int?) async throws -> [ChatMessage]
@@ -23,6 +24,7 @@ public protocol ChatService: Sendable {
     func status(of message: UUID) async throws -> [MessageReader]
     /// In all threads of the person who is signed in.
     func unreadCount() async throws -> Int
+    /// Messages of the person's threads with these words; `after` is the `next` of the page before.
     func search(_ query: String, after: String?) async throws -> [ChatMatch]
     /// Puts a file where a message can have it.
     func upload(_ file: DocumentFile) async throws -> ChatFile
@@ -138,7 +140,12 @@ public struct ChatFile: Sendable, Hashable {
 
 /// How far all others have come with a message of one's own.
 public enum MessageStatus: String, Sendable, Codable {
-    case sent, delivered, read
+    /// The server has it.
+    case sent
+    /// It has come to an app of everybody's.
+    case delivered
+    /// Everybody has read it.
+    case read
 }
 
 /// How far somebody has come with a message.

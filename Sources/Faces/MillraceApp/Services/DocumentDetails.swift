@@ -58,7 +58,12 @@ public struct ReadingOptions: Sendable, Hashable {
     }
 
     /// How pictures of the copy are packed.
-    public enum Pictures: String, Sendable, CaseIterable { case lossless, small }
+    public enum Pictures: String, Sendable, CaseIterable {
+        /// Better, and without loss: what was lossy stays as it is.
+        case lossless
+        /// As JPEG, where that is smaller.
+        case small
+    }
 
     /// Languages of the text, such as `eng` and `deu`. Without any, the language of each page is found.
     public var languages: [String] = []
@@ -104,7 +109,24 @@ public struct ReadingOptions: Sendable, Hashable {
 
 /// The original, or a file that was made of it.
 public enum DocumentFileKind: String, Sendable, CaseIterable {
-    case original, pdf, preview, report, text, json, markdown, hocr, alto
+    /// What was uploaded.
+    case original
+    /// The searchable copy.
+    case pdf
+    /// A small picture of the first page.
+    case preview
+    /// What was found while reading, page by page.
+    case report
+    /// The words alone, with a form feed between pages.
+    case text
+    /// Words, lines and structure of each page.
+    case json
+    /// The text with headings, lists and tables.
+    case markdown
+    /// The place of every word, as hOCR.
+    case hocr
+    /// The place of every word, as ALTO.
+    case alto
 }
 
 /// What a model made of a document.

@@ -8,6 +8,7 @@ public protocol DocumentService: Sendable {
     func submit(_ file: DocumentFile, _ details: DocumentDetails) async throws -> Submission<UUID>
     /// Registers what lies elsewhere: an `https` address, or what an upload returned.
     func register(storageURL: String, _ details: DocumentDetails) async throws -> UUID
+    /// How far it is now, and what is known of it.
     func document(_ id: UUID) async throws -> Document
     /// The newest first; without deleted ones, unless the filter asks for them.
     func documents(_ filter: DocumentFilter) async throws -> [Document]
@@ -19,6 +20,7 @@ public protocol DocumentService: Sendable {
     func link(_ id: UUID, _ kind: DocumentFileKind) async throws -> URL
     /// The file itself.
     func contents(_ id: UUID, _ kind: DocumentFileKind) async throws -> Data
+    /// Pages of the person's documents with these words; `after` is the `next` of the page before.
     func search(_ query: String, after: String?) async throws -> [DocumentMatch]
     /// Reads again what could not be read; with pages or a mode, those pages in that mode. False: there is nothing to be read again.
     func retry(_ id: UUID, pages: [Int]?, mode: ReadingOptions.Mode?) async throws -> Bool
@@ -102,7 +104,16 @@ public struct DocumentFilter: Sendable, Hashable {
 /// A document, and how far it is.
 public struct Document: Sendable, Hashable, Identifiable, Decodable {
     /// Whether it is being read.
-    public enum Status: String, Sendable, Codable { case processing, completed, failed, deleted }
+    public enum Status: String, Sendable, Codable {
+        /// Its pages are being read; what is read already is there.
+        case processing
+        /// All that could be read is read, and the files are made.
+        case completed
+        /// It cannot be read.
+        case failed
+        /// It was deleted; its files are gone.
+        case deleted
+    }
 
     /// Names it for ever: the same id with the same content is registered once.
     public let id: UUID

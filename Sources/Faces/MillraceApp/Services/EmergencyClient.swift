@@ -5,8 +5,11 @@ public protocol CheckInClient: Sendable {
     /// Returns the new expiry. `at` is when it happened; the gateway's clock decides whether it counts. The place waits for a day, for
     /// the case that an alarm follows.
     func checkIn(at: Date, place: CheckInPlace?) async throws -> Submission<Date>
+    /// Begins to watch, or changes how; it counts as a check-in. Returns the new expiry.
     func arm(_ watch: WatchSettings) async throws -> Submission<Date>
+    /// How often to check in. Returns the new expiry; nil: the watch does not run.
     func setInterval(_ interval: Duration) async throws -> Submission<Date?>
+    /// No check-in counts as missed until then. Returns the new expiry.
     func pause(until: Date) async throws -> Submission<Date>
     /// False: it was disarmed before. An alarm that is open stays open.
     func disarm(reason: String?) async throws -> Submission<Bool>
@@ -31,6 +34,7 @@ extension CheckInClient {
 public protocol EmergencyClient: Sendable {
     /// The contact is asked; returns how many of its addresses have agreed before.
     func setContact(_ contact: EmergencyContact) async throws -> Submission<Int>
+    /// The contact is told of nothing any more. False: it was none.
     func removeContact(_ contact: String) async throws -> Submission<Bool>
     /// As a contact: agrees to be told of this person's alarms, or does not.
     func accept(_ person: String, agrees: Bool) async throws -> Submission<Int>
@@ -246,7 +250,12 @@ public struct HelpAnswer: Sendable, Hashable, Decodable {
 
 /// What a contact says to an alarm.
 public enum AlarmAnswer: String, Sendable, CaseIterable {
+    /// Has seen it.
     case acknowledged
+    /// Goes there.
     case onMyWay = "on_my_way"
-    case cannot, safe
+    /// Cannot help. Once all say so, the next contacts are told.
+    case cannot
+    /// The person is safe: the alarm ends.
+    case safe
 }

@@ -8,6 +8,7 @@ public protocol FamilyService: Sendable {
     func invite(_ person: String, to family: String, as role: FamilyRole) async throws -> Date
     /// Takes an invitation.
     func join(_ family: String, as role: FamilyRole) async throws -> Bool
+    /// Leaves it, oneself. False: one was not in it.
     func leave(_ family: String) async throws -> Bool
     /// Those of the person who is signed in.
     func invitations() async throws -> [Invitation]
@@ -121,7 +122,12 @@ public struct MyFamily: Sendable, Hashable, Decodable {
 }
 
 /// What somebody is in a family.
-public enum FamilyRole: String, Sendable, Codable { case teen, parent }
+public enum FamilyRole: String, Sendable, Codable {
+    /// A child of the family.
+    case teen
+    /// Invites others, and may undo what is done for the family.
+    case parent
+}
 
 /// An invitation to a family.
 public struct Invitation: Sendable, Hashable, Decodable {

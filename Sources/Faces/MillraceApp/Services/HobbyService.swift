@@ -2,13 +2,17 @@ public import Foundation
 
 /// Hobbies, and the flash cards that their facts become.
 public protocol HobbyService: Sendable {
+    /// Names of hobbies to choose from.
     func presets() async throws -> [String]
+    /// Its id makes it happen once. A new fact becomes a card of the family's quiz.
     func save(_ hobby: NewHobby) async throws -> Submission<UUID>
     /// Of a family, the newest first; nil: one's own.
     func hobbies(in family: String?, after: UUID?) async throws -> [Hobby]
     /// True: it was new to the person, and gave points.
     func markSeen(_ hobby: UUID) async throws -> Submission<Bool>
+    /// The cards of the family's quiz; `after` is the last one of the page before.
     func cards(in family: String, after: UUID?) async throws -> [FlashCard]
+    /// `at` is when it was answered. Returns whether it was right. The first answer gives points.
     func answer(_ card: UUID, _ answer: String, at: Date) async throws -> Submission<CardAnswer>
 }
 

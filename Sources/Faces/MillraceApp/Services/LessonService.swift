@@ -4,6 +4,7 @@ public import Foundation
 public protocol LessonService: Sendable {
     /// nil leaves a value as it is. `data` is an object of the app's own.
     func put(_ id: String, title: String?, data: [String: AppValue]?) async throws -> Submission<LessonOutcome>
+    /// The lesson, and how its documents stand.
     func lesson(_ id: String) async throws -> Lesson
     /// The newest first; what they say as `next` is the `after` of the next page.
     func lessons(after: String?) async throws -> [Lesson]
@@ -50,7 +51,12 @@ public struct LessonNews: Sendable, Hashable {
 
 /// What came of `put`.
 public enum LessonOutcome: String, Sendable, Codable {
-    case created, updated, unchanged
+    /// It is new.
+    case created
+    /// It was there, and has changed.
+    case updated
+    /// It was there as it is.
+    case unchanged
 }
 
 /// A lesson, and how its documents stand.
@@ -87,7 +93,13 @@ public struct Lesson: Sendable, Hashable, Identifiable, Decodable {
 public struct LessonUpdate: Sendable, Hashable {
     /// What can happen.
     public enum Change: String, Sendable, CaseIterable {
-        case created, updated, deleted
+        /// It was put for the first time.
+        case created
+        /// Its title or its data have changed.
+        case updated
+        /// It was deleted, with its documents.
+        case deleted
+        /// Nothing of its documents is under way any more.
         case processingComplete = "processing_complete"
     }
 

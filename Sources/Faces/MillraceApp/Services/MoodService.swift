@@ -2,6 +2,7 @@ public import Foundation
 
 /// Moods, the streak that they make, and a week's numbers.
 public protocol MoodService: Sendable {
+    /// Its id makes it happen once.
     func log(_ mood: NewMood) async throws -> Submission<UUID>
     /// Several at once, all or none.
     func log(_ moods: [NewMood]) async throws -> [UUID]
@@ -11,6 +12,7 @@ public protocol MoodService: Sendable {
     func moods(of person: String?, since: Date?, after: UUID?) async throws -> [Mood]
     /// Today's moods of the person who is signed in, now and after each change.
     func todaysLog() -> AsyncThrowingStream<[Mood], any Error>
+    /// How many days in a row have a mood; of the person who is signed in, or of a member of its family.
     func streak(of person: String?) async throws -> MoodStreak
     /// The week that holds this day; nil: this week.
     func weeklyStats(of person: String?, week: AppDay?) async throws -> WeeklyStats
@@ -33,7 +35,22 @@ extension MoodService {
 
 /// The eight colours.
 public enum MoodColor: String, Sendable, Codable, CaseIterable {
-    case happy, excited, calm, anxious, sad, angry, confused, tired
+    /// Gold: `#ffd700`.
+    case happy
+    /// Coral: `#ff6b6b`.
+    case excited
+    /// Turquoise: `#4ecdc4`.
+    case calm
+    /// Violet: `#9b59b6`.
+    case anxious
+    /// Light blue: `#5dade2`.
+    case sad
+    /// Red: `#e74c3c`.
+    case angry
+    /// Orange: `#f39c12`.
+    case confused
+    /// Grey: `#95a5a6`.
+    case tired
 }
 
 /// A mood to be logged. Its id makes it happen once.

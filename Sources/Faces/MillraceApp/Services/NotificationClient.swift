@@ -4,11 +4,15 @@ public import Foundation
 public protocol NotificationClient: Sendable {
     /// Call it at each start: the token of a device changes. True: it is new to this person.
     func addDevice(_ token: String, _ platform: PushPlatform, app: String?) async throws -> Submission<Bool>
+    /// Call it at sign-out: the device gets nothing more. False: it was not known.
     func removeDevice(_ token: String) async throws -> Submission<Bool>
+    /// Replaces all of them.
     func setPreferences(_ preferences: NoticePreferences) async throws -> Submission<Bool>
     /// The key moves and cancels it, and makes it happen once.
     func schedule(_ notice: OwnNotice) async throws -> Submission<UUID>
+    /// To another time. False: there is none that still waits.
     func move(_ key: String, to at: Date) async throws -> Submission<Bool>
+    /// It does not come. False: there is none that still waits.
     func cancel(_ key: String) async throws -> Submission<Bool>
     /// The hour of "Don't forget to log your mood", on the family's clock; nil: the common hour.
     func scheduleDailyReminder(atHour hour: Int?) async throws -> Submission<Bool>
@@ -16,8 +20,11 @@ public protocol NotificationClient: Sendable {
 
 /// Who delivers to a device.
 public enum PushPlatform: String, Sendable {
+    /// Apple, to apps from the App Store and TestFlight.
     case apns
+    /// Apple, to apps that Xcode has installed.
     case apnsSandbox = "apns_sandbox"
+    /// Firebase Cloud Messaging, to Android.
     case fcm
 }
 
@@ -81,6 +88,7 @@ public protocol UserClient: Sendable {
 
 /// What became of a mail, for a status that the app shows.
 public protocol MailStatusClient: Sendable {
+    /// How far it is now.
     func status(of id: UUID) async throws -> MailProgress
     /// Now, and after each change, until it does not change any more.
     func streamStatus(of id: UUID) -> AsyncThrowingStream<MailProgress, any Error>

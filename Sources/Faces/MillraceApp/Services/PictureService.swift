@@ -23,6 +23,7 @@ public protocol PictureService: Sendable {
 public struct PictureOptions: Sendable, Hashable {
     /// What a file is packed as.
     public enum Format: String, Sendable, CaseIterable {
+        /// Small, with a loss that is hard to see.
         case jpeg
         /// Without loss.
         case png
@@ -54,7 +55,10 @@ public struct PictureOptions: Sendable, Hashable {
 
 /// The files that are made of a picture, or kept.
 public enum PictureFileKind: String, Sendable, CaseIterable {
-    case thumbnail, picture
+    /// The small one.
+    case thumbnail
+    /// The whole picture, without its metadata.
+    case picture
     /// One that was kept as it is.
     case file
 }
@@ -62,7 +66,14 @@ public enum PictureFileKind: String, Sendable, CaseIterable {
 /// How far the files of a picture are.
 public struct PictureState: Sendable, Hashable, Identifiable, Decodable {
     /// Whether there are files.
-    public enum Status: String, Sendable, Codable { case waiting, done, failed }
+    public enum Status: String, Sendable, Codable {
+        /// They are not made yet.
+        case waiting
+        /// They are made, and there are links to them.
+        case done
+        /// They cannot be made of this picture.
+        case failed
+    }
 
     /// A file that was made.
     public struct File: Sendable, Hashable, Decodable {

@@ -2,6 +2,7 @@ public import Foundation
 
 /// The family's quest of the day, and points.
 public protocol QuestService: Sendable {
+    /// The quest of the family's day, and who has done it.
     func today(in family: String) async throws -> Quest
     /// `at` is when it was done; nil as the day: that day.
     func complete(in family: String, day: AppDay?, at: Date) async throws -> Submission<QuestResult>
@@ -13,6 +14,7 @@ public protocol QuestService: Sendable {
     func undo(in family: String, person: String?, day: AppDay?) async throws -> Submission<QuestResult>
     /// The newest first.
     func history(of person: String?, after: AppDay?) async throws -> [QuestDay]
+    /// All points so far; of the person who is signed in, or of a member of its family.
     func points(of person: String?) async throws -> Int
 }
 

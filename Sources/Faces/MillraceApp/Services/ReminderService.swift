@@ -26,8 +26,12 @@ public struct ReminderService: Sendable {
 
 /// What reminds of the open day.
 public enum Reminder: String, Sendable, CaseIterable {
+    /// No mood is logged yet today.
     case daily = "daily_reminder"
+    /// The day has a new quest.
     case questAvailable = "quest_available"
+    /// Several days have passed at once; this one tells of all of them.
     case questSummary = "quest_summary"
+    /// A streak ends if nothing is done today.
     case streakAtRisk = "streak_at_risk"
 }

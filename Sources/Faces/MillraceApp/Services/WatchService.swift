@@ -130,4 +130,11 @@ public struct ContactService: Sendable {
 }
 
 /// What a contact sees of a watch before there is an alarm.
-public enum ContactShare: String, Sendable, CaseIterable { case nothing, state, times }
+public enum ContactShare: String, Sendable, CaseIterable {
+    /// Not even that there is a watch.
+    case nothing
+    /// Whether it is armed, paused, expired or disarmed.
+    case state
+    /// Also the last check-in, the interval, and when the next one is due.
+    case times
+}

@@ -2,9 +2,32 @@ public import Foundation
 
 /// What concerns the person who is signed in.
 public enum FeedTopic: String, Sendable, CaseIterable {
+    /// Documents and their pages.
     case documents
+    /// The person's watch, its contacts, and those who share theirs.
     case checkIns = "check-ins"
-    case alarms, quests, moods, notices, mail, chat, lessons, subscriptions, ai, media, people
+    /// Alarms of the person, and those that it is told of.
+    case alarms
+    /// The family's quest, points and hobbies.
+    case quests
+    /// Moods of the person, and those that its family shares.
+    case moods
+    /// Notices to the person.
+    case notices
+    /// Mails of the person, and what became of them.
+    case mail
+    /// Threads and messages.
+    case chat
+    /// Lessons.
+    case lessons
+    /// Subscriptions, and what they allow.
+    case subscriptions
+    /// Questions to models, and their answers.
+    case ai
+    /// Pictures and other files that are made.
+    case media
+    /// The family, invitations and profiles.
+    case people
 }
 
 /// Something has changed.
@@ -32,6 +55,7 @@ public struct FeedChange: Sendable, Hashable, Decodable {
 public enum FeedEvent: Sendable, Hashable {
     /// The stream is open: what changes from here on will come. A state that is read after this misses nothing.
     case ready(position: Int64)
+    /// Something has changed since the stream opened, or since the position that it was opened with.
     case change(FeedChange)
     /// Some changes are gone from the feed: read the state again. The stream goes on from here.
     case reset(position: Int64)

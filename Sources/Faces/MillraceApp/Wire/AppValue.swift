@@ -1,11 +1,18 @@
 /// A JSON value: what a change carries, and what a call is given.
 public enum AppValue: Sendable, Hashable {
+    /// `null`, as nothing that is said explicitly.
     case null
+    /// `true` or `false`.
     case bool(Bool)
+    /// A number without a fraction.
     case int(Int64)
+    /// A number with a fraction, or one beyond 64 bits.
     case double(Double)
+    /// A text.
     case string(String)
+    /// A list.
     case array([AppValue])
+    /// Values by their names.
     case object([String: AppValue])
 
     /// A member of an object.
