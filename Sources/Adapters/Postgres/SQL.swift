@@ -15,6 +15,21 @@ package struct SQL: ExpressibleByStringLiteral, Hashable, Sendable {
         SQL(text: String(decoding: bytes, as: UTF8.self))
     }
 
+    /// A statement that sets settings of its transaction and calls a function that reads them, in one round trip. The literal calls the function
+    /// `from named`, and `%1` in it stands for the first argument: only that makes Postgres set before it calls.
+    /// - Parameters:
+    ///   - settings: Their names. Their values are the parameters from `number` on.
+    ///   - type: The type of the first parameter.
+    package static func setting(
+        _ settings: [StaticString], from number: Int, type: StaticString, _ template: StaticString
+    ) -> SQL {
+        let set = settings.enumerated().map { "set_config('\($1)', $\(number + $0), true) as said_\($0)" }
+        let first = "case when named.said_0 is not null then $1::\(type) end"
+        return SQL(
+            text: "with named as materialized (select \(set.joined(separator: ", ")))\n"
+                + template.description.replacing("%1", with: first))
+    }
+
     /// Fills each `%I` of a literal with a name that libpq has quoted.
     static func quoted(_ template: StaticString, names: [String]) -> SQL {
         var parts = template.description.split(separator: "%I", omittingEmptySubsequences: false)[...]

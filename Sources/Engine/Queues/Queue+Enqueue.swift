@@ -5,7 +5,22 @@ package import Traces
 extension Queue {
     /// Enqueues one job on the caller's connection, inside its transaction if there is one. Returns its number, or the holder's.
     package static func enqueue(_ job: NewJob, on connection: Connection) async throws(PostgresError) -> Int64 {
-        let rows = try await connection.query(
+        let statement = enqueueStatement(job)
+        let rows = try await connection.query(statement.sql, statement.parameters) { row throws(PostgresError) in
+            try row.int(0)
+        }
+        return try one(rows)
+    }
+
+    /// Enqueues jobs of any kinds and options in a transaction of their own: all or none.
+    package static func enqueueAll(
+        _ jobs: [NewJob], on connection: Connection, deadline: Duration? = nil
+    ) async throws(FailedStatement) {
+        _ = try await connection.transaction(of: jobs.map(enqueueStatement), deadline: deadline) { _, _ in () }
+    }
+
+    private static func enqueueStatement(_ job: NewJob) -> Statement {
+        Statement(
             """
             select millrace.enqueue($1, $2, $3, $4, coalesce(millrace.now() + make_interval(secs => $14), $5),
                 $6, $7, $8, $9, $10, $11, $12, $13)
@@ -16,10 +31,19 @@ extension Queue {
                 .text(job.tenant), .int4(job.maxAttempts.map { Int32(clamping: $0) }), .texts(job.tags),
                 .json(job.metadata ?? Array("{}".utf8)), .json(job.allOptions),
                 .float8(job.delay.map { $0 / .seconds(1) }),
-            ]
-        ) { row throws(PostgresError) in try row.int(0) }
-        return try one(rows)
+            ])
     }
+
+    private static let bulk: SQL = """
+        select first, last
+          from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8, $9)
+        """
+    private static let tracedBulk = SQL.setting(
+        TraceContext.settings, from: 10, type: "text",
+        """
+        select e.first, e.last from named cross join lateral
+            millrace.enqueue_bulk(%1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8, $9) e
+        """)
 
     /// The fast way to enqueue many jobs of one kind that differ only in their arguments. All or none.
     package static func enqueueBulk(
@@ -27,20 +51,6 @@ extension Queue {
         tenant: String? = nil, maxAttempts: Int? = nil, limitKey: String? = nil, version: Int = 0,
         trace: TraceContext? = nil, on connection: Connection, deadline: Duration? = nil
     ) async throws(PostgresError) -> ClosedRange<Int64>? {
-        let sql: SQL =
-            trace == nil
-            ? """
-            select first, last
-              from millrace.enqueue_bulk($1, $2, $3, $4, millrace.now() + make_interval(secs => $5), $6, $7, $8, $9)
-            """
-            : """
-            with named as materialized (
-                select set_config('millrace.traceparent', $10, true) as said, set_config('millrace.tracestate', $11, true)
-            )
-            select e.first, e.last from named cross join lateral
-                millrace.enqueue_bulk(case when named.said is not null then $1::text end, $2, $3, $4,
-                    millrace.now() + make_interval(secs => $5), $6, $7, $8, $9) e
-            """
         var parameters: [Parameter] = [
             .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
             .int4(priority.map { Int32(clamping: $0) }), .float8(delay.map { $0 / .seconds(1) }), .text(tenant),
@@ -48,6 +58,7 @@ extension Queue {
             .int4(version > 0 ? Int32(clamping: version) : nil),
         ]
         if let trace { parameters += trace.parameters }
+        let sql = trace == nil ? bulk : tracedBulk
         return try await connection.query(sql, parameters, deadline: deadline) { row throws(PostgresError) in
             try row.int(0)...(try row.int(1))
         }.first
@@ -118,6 +129,8 @@ extension NewJob {
 }
 
 extension TraceContext {
-    /// For a statement that names it for its transaction.
+    /// What a statement sets that names it for its transaction.
+    static let settings: [StaticString] = ["millrace.traceparent", "millrace.tracestate"]
+    /// Their values.
     var parameters: [Parameter] { [.text(traceparent), .text(state ?? "")] }
 }

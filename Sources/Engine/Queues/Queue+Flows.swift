@@ -35,28 +35,24 @@ extension Queue {
         try await connection.execute("select millrace.flows_check()")
     }
 
+    private static let spawned: SQL = "select first from millrace.spawn($1, $2, $3, $4, $5, null, $6, $7)"
+    private static let tracedSpawned = SQL.setting(
+        TraceContext.settings, from: 8, type: "text",
+        "select s.first from named cross join lateral millrace.spawn(%1, $2, $3, $4, $5, null, $6, $7) s")
+
     /// Enqueues jobs of one kind for a run; they start once the run has succeeded. `before`: a job that waits for all of them. Returns the
     /// number of the first. `trace`: the place in a trace that they belong to; nil: that of the run's job.
     package static func spawn(
         token: String, kind: String, args: [[UInt8]], queue: String?, priority: Int?, before: Int64?,
         version: Int = 0, trace: TraceContext? = nil, on connection: Connection
     ) async throws(PostgresError) -> Int64 {
-        let sql: SQL =
-            trace == nil
-            ? "select first from millrace.spawn($1, $2, $3, $4, $5, null, $6, $7)"
-            : """
-            with named as materialized (
-                select set_config('millrace.traceparent', $8, true) as said, set_config('millrace.tracestate', $9, true)
-            )
-            select s.first from named cross join lateral
-                millrace.spawn(case when named.said is not null then $1::text end, $2, $3, $4, $5, null, $6, $7) s
-            """
         var parameters: [Parameter] = [
             .text(token), .text(kind), .texts(args.map { String(decoding: $0, as: UTF8.self) }), .text(queue),
             .int4(priority.map { Int32(clamping: $0) }), .int8(before),
             .int4(version > 0 ? Int32(clamping: version) : nil),
         ]
         if let trace { parameters += trace.parameters }
+        let sql = trace == nil ? spawned : tracedSpawned
         let rows = try await connection.query(sql, parameters, deadline: .seconds(60)) {
             row throws(PostgresError) in try row.int(0)
         }

@@ -169,15 +169,6 @@ package struct MailStore: Sendable {
     func record(_ outcomes: [Outcome]) async throws {
         let entries = outcomes.enumerated().flatMap { place, one in one.entries.map { (place: place + 1, entry: $0) } }
         let traces = outcomes.reduce(into: [String: TraceContext]()) { $0.merge($1.traces) { first, _ in first } }
-        // The trigger that publishes what became of a message reads them: see mail_event_say.
-        let sql: SQL =
-            traces.isEmpty
-            ? "select millrace.mail_batch_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
-            : """
-            with named as materialized (select set_config('millrace.mail_traces', $13, true) as said)
-            select millrace.mail_batch_record(case when named.said is not null then $1::bigint[] end, $2, $3, $4, $5, $6, $7,
-                $8, $9, $10, $11, $12) from named
-            """
         var parameters: [Parameter] =
             [
                 .int8s(outcomes.map(\.batch)), .int4s(outcomes.map(\.attempt)),
@@ -192,8 +183,15 @@ package struct MailStore: Sendable {
             parameters.append(
                 .text(JSONText.object(traces.map { ($0.key, JSONText.quoted($0.value.traceparent)) })))
         }
-        _ = try await run(sql, parameters)
+        _ = try await run(traces.isEmpty ? Self.recorded : Self.tracedRecorded, parameters)
     }
+
+    private static let recorded: SQL =
+        "select millrace.mail_batch_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
+    /// The trigger that publishes what became of a message reads them: see mail_event_say.
+    private static let tracedRecorded = SQL.setting(
+        ["millrace.mail_traces"], from: 13, type: "bigint[]",
+        "select millrace.mail_batch_record(%1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) from named")
 
     /// True for the one caller that noticed first that mail goes another way now.
     func route(chosen: String, current: String, reason: String?) async throws -> Bool {
