@@ -17,6 +17,11 @@ private struct Secret: Job {
     var code: String
 }
 
+private struct Order: Job {
+    static let kind = "order"
+    var number: Int
+}
+
 /// Another driver than ours: plain libpq, which binds everything as text without a type.
 private final class PlainDriver {
     struct Refused: Error { let message: String }
@@ -134,6 +139,32 @@ private final class PlainDriver {
             #expect(try driver.run(.retry(first)) == [["t"]])
             #expect(try driver.run(.cancel(first)) == [["t"]])
             #expect(try driver.run(.retry(first, fresh: true)) == [["t"]])
+        }
+    }
+
+    @Test func `many that a handler enqueues by a statement belong to its run's trace`() async throws {
+        try await withDatabase { database in
+            let millrace = try Client(database: .url(database.url))
+            let place = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            let worker = Worker(database: .url(database.url), log: .silent)
+            worker.handle(Order.self) { _, context in
+                let driver = try PlainDriver(database.url)
+                #expect(context.traceparent == place)
+                try driver.run("begin")
+                let two = try driver.run(.enqueue(contentsOf: [Paid(order: 1, note: ""), Paid(order: 2, note: "")]))
+                #expect(two.first?.count == 2)
+                try driver.run("commit")
+                return .done
+            }
+            try await millrace.enqueue(Order(number: 7), options: EnqueueOptions(traceparent: place))
+            let bench = try TestBench(worker: worker, database: .url(database.url))
+            #expect(try await bench.drain().finished == 1)
+            let driver = try PlainDriver(database.url)
+            let carried = try driver.run(
+                "select metadata ->> 'traceparent' from millrace.jobs where kind = 'paid' order by id")
+            #expect(carried == [[place], [place]])
+            await bench.close()
+            await millrace.close()
         }
     }
 

@@ -2,6 +2,7 @@ import Encryption
 public import FoundationEssentials
 public import MillraceJobs
 import MillraceQueues
+import Traces
 
 /// A statement for a connection of any driver, to enqueue or cancel a job in a transaction that is open there.
 ///
@@ -112,6 +113,9 @@ extension SQLStatement {
     }
 
     /// Enqueues many jobs of one kind, all or none: one row of two `bigint`s, the first and the last of their numbers. None for no jobs.
+    ///
+    /// Within a handler they belong to the run's trace, and so does what your transaction enqueues after them: the statement sets
+    /// `millrace.traceparent` for the transaction.
     public static func enqueue<Work: Job>(
         contentsOf jobs: [Work], in delay: Duration? = nil, queue: String? = nil, priority: Int? = nil,
         tenant: String? = nil, limitKey: String? = nil, maxAttempts: Int? = nil, keys: EncryptionKeys = .environment
@@ -123,17 +127,30 @@ extension SQLStatement {
             args.append(string(Work.encrypted ? try sealed(plain, kind: Work.kind, keys) : plain))
         }
         let version = Work.version > 0 ? ", the_version => \(Work.version)" : ""
+        let rest = """
+            $2::pg_catalog.text[], $3::pg_catalog.text, $4::pg_catalog.int4, \
+            millrace.now() operator(pg_catalog.+) pg_catalog.make_interval(secs => $5::pg_catalog.float8), \
+            $6::pg_catalog.text, $7::pg_catalog.int4, $8::pg_catalog.text\(version)
+            """
+        let parameters: [Parameter] = [
+            .text(Work.kind), .texts(args), .text(queue), .integer(priority.map { Int64($0) }),
+            .double(delay.map { $0 / .seconds(1) }), .text(tenant), .integer(maxAttempts.map { Int64($0) }),
+            .text(limitKey),
+        ]
+        guard let trace = TraceContext.current else {
+            return SQLStatement(
+                text: "select first, last from millrace.enqueue_bulk($1::pg_catalog.text, \(rest))",
+                parameters: parameters)
+        }
+        // Only the first argument makes Postgres set before it calls.
         return SQLStatement(
             text: """
-                select first, last from millrace.enqueue_bulk($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.text, \
-                $4::pg_catalog.int4, millrace.now() operator(pg_catalog.+) pg_catalog.make_interval(secs => $5::pg_catalog.float8), \
-                $6::pg_catalog.text, $7::pg_catalog.int4, $8::pg_catalog.text\(version))
-                """,
-            parameters: [
-                .text(Work.kind), .texts(args), .text(queue), .integer(priority.map { Int64($0) }),
-                .double(delay.map { $0 / .seconds(1) }), .text(tenant), .integer(maxAttempts.map { Int64($0) }),
-                .text(limitKey),
-            ])
+                with named as materialized (\
+                select pg_catalog.set_config('millrace.traceparent', $9::pg_catalog.text, true) as said, \
+                pg_catalog.set_config('millrace.tracestate', $10::pg_catalog.text, true) as said_too) \
+                select e.first, e.last from named cross join lateral millrace.enqueue_bulk(\
+                case when named.said is not null then $1::pg_catalog.text end, \(rest)) e
+                """, parameters: parameters + [.text(trace.traceparent), .text(trace.state ?? "")])
     }
 
     /// Asks for a job's end: one row of one `boolean`, false when it had ended already.
