@@ -2,6 +2,7 @@ import Encryption
 public import FoundationEssentials
 import MillraceQueues
 import Postgres
+import Synchronization
 import Traces
 
 /// Enqueues jobs and asks after them, from any number of tasks at once.
@@ -13,6 +14,7 @@ import Traces
 public final class Client: Sendable {
     let pool: Pool
     let keys: Keyring
+    let layers = Mutex<[Middleware]>([])
 
     /// Connects when first used, with at most `connections` at a time. The first of `keys` encrypts the arguments of kinds that
     /// ask for it.
@@ -38,6 +40,9 @@ public final class Client: Sendable {
     ///   - onConflict: What happens when it is held.
     ///   - after: It waits for these jobs.
     ///   - metadata: An object that travels along; its handler finds it in ``Context/metadata(as:)``.
+    /// - Throws: ``QueueError``. Of the class `unreachable`, nobody knows whether there is a job now: with a unique key a second call makes no second
+    ///   one. `conflict`: the key is held, and `onConflict` is `.error`. `invalid`, `tooLarge`, `forbidden`: the database takes no such job.
+    ///   `misconfigured`: its arguments are to be encrypted, and there is no key.
     @discardableResult
     public func enqueue<Work: Job>(
         _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
@@ -62,33 +67,35 @@ public final class Client: Sendable {
     /// Enqueues a job of any kind, by name.
     @discardableResult
     public func enqueue(_ job: NewJob) async throws(QueueError) -> Int64 {
-        var job = job.traced
-        if job.encrypted { job.args = try seal(job.args, kind: job.kind) }
-        let new = job
+        let new = try await finished(job)
         return try await using { connection throws(PostgresError) in try await Queue.enqueue(new, on: connection) }
     }
 
-    /// Enqueues many jobs of one kind, all or none, in one round trip: the fast way.
+    /// Enqueues many jobs of one kind, all or none, in one round trip: the fast way. Where a ``Middleware`` gives them options of their own, such
+    /// as metadata, they are enqueued one by one, in one transaction.
     public func enqueue<Work: Job>(
         contentsOf jobs: [Work], in delay: Duration? = nil, queue: String? = nil, priority: Int? = nil,
         tenant: String? = nil, limitKey: String? = nil,
         maxAttempts: Int? = nil
     ) async throws(QueueError) {
         guard !jobs.isEmpty else { return }
+        guard layers.withLock({ $0.isEmpty }) else {
+            let options = EnqueueOptions(
+                delay: delay, queue: queue, priority: priority, tenant: tenant, limitKey: limitKey,
+                maxAttempts: maxAttempts)
+            return try await enqueueThroughLayers(jobs, options)
+        }
         var args: [[UInt8]] = []
         args.reserveCapacity(jobs.count)
         for job in jobs {
             let plain = try Self.encode(job)
             args.append(Work.encrypted ? try seal(plain, kind: Work.kind) : plain)
         }
-        let all = args
-        let trace = TraceContext.current
-        _ = try await using { connection throws(PostgresError) in
-            try await Queue.enqueueBulk(
-                kind: Work.kind, args: all, queue: queue, priority: priority, delay: delay, tenant: tenant,
-                maxAttempts: maxAttempts, limitKey: limitKey, version: Work.version, trace: trace, on: connection,
-                deadline: .seconds(60))
-        }
+        var shared = NewJob(kind: Work.kind)
+        shared.version = Work.version
+        (shared.queue, shared.priority, shared.delay, shared.tenant) = (queue, priority, delay, tenant)
+        (shared.limitKey, shared.maxAttempts) = (limitKey, maxAttempts)
+        try await enqueueBulk(shared, args)
     }
 
     /// Limits how many jobs of a queue, a key or a tenant run at once, and how often they start; nil takes the limit away. It holds

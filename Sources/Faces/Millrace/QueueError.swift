@@ -23,7 +23,7 @@ public struct QueueError: Error, Sendable, CustomStringConvertible {
         case schema
         /// The settings cannot be used.
         case misconfigured
-        /// Anything else the database refused.
+        /// Anything else the database refused, or a ``Client/Middleware`` did.
         case refused
         /// The calling task was cancelled.
         case cancelled
