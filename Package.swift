@@ -23,6 +23,8 @@ let package = Package(
         .library(name: "MillraceSwiftMetrics", targets: ["MillraceSwiftMetrics"]),
         .library(name: "MillraceServiceLifecycle", targets: ["MillraceServiceLifecycle"]),
         .library(name: "MillracePostgresNIO", targets: ["MillracePostgresNIO"]),
+        .library(name: "MillraceTracing", targets: ["MillraceTracing"]),
+        .library(name: "MillraceSwiftConfiguration", targets: ["MillraceSwiftConfiguration"]),
         .executable(name: "millrace", targets: ["MillraceMain"]),
         .executable(name: "millrace-load", targets: ["MillraceLoad"]),
         .executable(name: "millrace-probe", targets: ["ProbeChild"]),
@@ -47,12 +49,20 @@ let package = Package(
         .trait(
             name: "PostgresNIO",
             description: "The product MillracePostgresNIO: jobs enqueued in a transaction of a PostgresConnection."),
+        .trait(
+            name: "Tracing",
+            description: "The product MillraceTracing: a worker's spans in the tracer of swift-distributed-tracing."),
+        .trait(
+            name: "SwiftConfiguration",
+            description: "The product MillraceSwiftConfiguration: settings from a ConfigReader of swift-configuration."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-log.git", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.5.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.6.0"),
         .package(url: "https://github.com/vapor/postgres-nio.git", from: "1.22.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.2.0"),
+        .package(url: "https://github.com/apple/swift-configuration.git", from: "1.0.0"),
     ],
     targets: [
         .systemLibrary(
@@ -374,6 +384,21 @@ let package = Package(
                 "Millrace",
                 .product(name: "PostgresNIO", package: "postgres-nio", condition: .when(traits: ["PostgresNIO"])),
             ], path: "Sources/Faces/Bridges/PostgresNIO", swiftSettings: strict),
+        .target(
+            name: "MillraceTracing",
+            dependencies: [
+                "Millrace",
+                .product(
+                    name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
+            ], path: "Sources/Faces/Bridges/Tracing", swiftSettings: strict),
+        .target(
+            name: "MillraceSwiftConfiguration",
+            dependencies: [
+                "Millrace",
+                .product(
+                    name: "Configuration", package: "swift-configuration",
+                    condition: .when(traits: ["SwiftConfiguration"])),
+            ], path: "Sources/Faces/Bridges/SwiftConfiguration", swiftSettings: strict),
 
         .target(
             name: "MillraceMail",

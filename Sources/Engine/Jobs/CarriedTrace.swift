@@ -1,6 +1,15 @@
 import FoundationEssentials
 package import Traces
 
+extension NewJob {
+    /// Makes it a part of a trace, unless its metadata names one: `traceparent` and `tracestate` are headers of W3C Trace Context. One that is
+    /// malformed is left out.
+    public mutating func carry(traceparent: String, tracestate: String? = nil) {
+        guard let place = TraceContext(traceparent: traceparent, tracestate: tracestate) else { return }
+        metadata = place.carried(in: metadata)
+    }
+}
+
 /// A job's metadata carries the place in a trace at which it was enqueued, in the fields `traceparent` and `tracestate`.
 extension TraceContext {
     private struct Carried: Decodable {

@@ -4,6 +4,7 @@ public import MillraceJobs
 import Synchronization
 package import Telemetry
 import Threads
+import Traces
 package import Workers
 
 /// A worker process: give it handlers, and run it.
@@ -49,6 +50,7 @@ public final class Worker: Sendable {
     private let onlyBuild: Bool
     private let log: Log
     private let metrics: (any MetricsReceiver)?
+    private let spans: (any SpanReceiver)?
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -60,12 +62,14 @@ public final class Worker: Sendable {
     ///   - log: The lowest level to log.
     ///   - logReceiver: The receiver of the log; nil: stderr.
     ///   - metrics: The receiver of the metrics; nil: none.
+    ///   - spans: The receiver of the spans; nil: none are recorded.
     ///   - onlyBuild: Take new jobs only while this build is the promoted one, and go on only with jobs that it began: see
     ///     `millrace versions`. `MILLRACE_BUILD` names the build, else the hash of the executable does.
     public init(
         database: Database = .environment, slots: Int = 100, queues: [String: Int?] = [:],
         drainTimeout: Duration = .seconds(30), keys: EncryptionKeys = .environment, log: LogLevel = .info,
-        logReceiver: (any LogReceiver)? = nil, metrics: (any MetricsReceiver)? = nil, onlyBuild: Bool = false
+        logReceiver: (any LogReceiver)? = nil, metrics: (any MetricsReceiver)? = nil,
+        spans: (any SpanReceiver)? = nil, onlyBuild: Bool = false
     ) {
         self.database = database
         self.keys = keys
@@ -75,6 +79,7 @@ public final class Worker: Sendable {
         self.onlyBuild = onlyBuild
         self.log = log.log(to: logReceiver)
         self.metrics = metrics
+        self.spans = spans
     }
 
     /// Registers the handler of a kind. Its jobs go to `queue` when the enqueuing client names no queue.
@@ -212,6 +217,7 @@ public final class Worker: Sendable {
         options.drainDeadline = drainTimeout
         options.isPinned = onlyBuild
         options.observer = metrics.map { .init($0) }
+        options.tracer = spans.map { Tracer(outside: ReceivingTracer($0)) }
         let (handlers, middleware, schedules) = try registry(keys: options.keys)
         options.schedules = schedules
         return Workers.JobWorker(

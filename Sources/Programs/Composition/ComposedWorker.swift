@@ -84,8 +84,8 @@ extension Composer {
         var options = JobWorker.Options(database: database, name: name)
         let hearing = NotificationHub(direct ?? database)
         let traces = traceExporter(of: options.name)
-        options.tracer = traces?.tracer
-        let supervisor = supervisor(name: options.name, hearing: hearing, tracer: traces?.tracer)
+        options.tracer = spans.map { Tracer(outside: $0) } ?? traces?.tracer
+        let supervisor = supervisor(name: options.name, hearing: hearing, tracer: options.tracer)
         let context = RoomContext(
             settings: settings, surroundings: surroundings, database: database, log: log, name: options.name,
             pool: pool, hearing: hearing, supervisor: supervisor,
@@ -145,7 +145,7 @@ extension Composer {
 
     /// What sends the spans of a worker; nil where no collector is named.
     private func traceExporter(of worker: String) -> TraceExporter? {
-        guard var collector = settings.collector else { return nil }
+        guard spans == nil, var collector = settings.collector else { return nil }
         collector.resource += [.text("service.version", JobWorker.version), .text("service.instance.id", worker)]
         return TraceExporter(
             collector, tracer: Tracer(collector.sampling), version: JobWorker.version, log: log)

@@ -22,6 +22,8 @@ package struct Composer: Sendable {
     package var rooms: Set<String>?
     /// How long a worker that took an alarm may keep it; nil: the default.
     package var alarmLease: Duration?
+    /// Keeps the spans in place of the collector that the settings name; nil: they are sent there, if there is one.
+    package var spans: (any OutsideTracer)?
 
     package init(
         settings: Settings, surroundings: Surroundings, database: ConnectionOptions, direct: ConnectionOptions?,

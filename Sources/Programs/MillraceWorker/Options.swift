@@ -37,6 +37,13 @@ extension CompleteWorker {
         public var logReceiver: (any LogReceiver)?
         /// The receiver of the metrics; nil: only `/metrics`.
         public var metrics: (any MetricsReceiver)?
+        /// The receiver of the spans, in place of the collector that the settings name; nil: that collector, or none.
+        public var spans: (any SpanReceiver)?
+
+        /// The names of all settings that Millrace's rooms read, for a program that has them from elsewhere than the environment.
+        public static var settingNames: [String] {
+            SettingsTable.of(Rooms.all).settings.map(\.environment).filter { !$0.isEmpty }
+        }
 
         /// The environment's settings, except for these.
         public init(settings: [String: String] = [:]) {
@@ -69,6 +76,7 @@ extension CompleteWorker.Options {
             settings: settings, surroundings: surroundings,
             database: settings.options(at: place.database, environment: surroundings.environment),
             direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) }, known: known)
+        composer.spans = spans.map { ReceivingTracer($0) }
         composer.rooms = rooms.map { rooms in Set(rooms.map(\.name)) }
         composer.log = (log ?? .init(settings.logLevel)).log(to: logReceiver)
         if log == nil, logReceiver == nil { composer.log = settings.log }

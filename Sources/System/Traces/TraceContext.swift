@@ -6,6 +6,8 @@ package struct TraceContext: Sendable, Equatable {
     package var isSampled: Bool
     /// What tracing systems tell each other along the way; nil: nothing, or something malformed.
     package var state: String?
+    /// The span of another tracing system that this place is; nil: it is one of ours, or somebody else's.
+    package var outside: HeldOutside?
 
     /// What runs now belongs to; nil: to no trace.
     @TaskLocal package static var current: TraceContext?
@@ -66,10 +68,27 @@ package struct TraceContext: Sendable, Equatable {
 
 extension TraceContext {
     /// Runs `body` as a part of this place; nil: as it is.
-    nonisolated(nonsending) package static func within<Value>(
-        _ context: TraceContext?, _ body: () async throws -> Value
-    ) async rethrows -> Value {
+    nonisolated(nonsending) package static func within<Value, Failure>(
+        _ context: TraceContext?, _ body: () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
         guard let context else { return try await body() }
-        return try await $current.withValue(context) { try await body() }
+        let outcome: Result<Value, Failure> = await $current.withValue(context) {
+            guard let outside = context.outside else { return await result(of: body) }
+            var inner: Result<Value, Failure>?
+            await outside.span.within { inner = await result(of: body) }
+            if let inner { return inner }
+            return await result(of: body)  // the other system has not called it
+        }
+        return try outcome.get()
+    }
+
+    nonisolated(nonsending) private static func result<Value, Failure>(
+        of body: () async throws(Failure) -> Value
+    ) async -> Result<Value, Failure> {
+        do throws(Failure) {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
     }
 }

@@ -29,14 +29,17 @@ package final class Tracer: Sendable {
     }
 
     package let sampling: TraceSampling
+    /// Keeps the spans in place of the buffer.
+    private let outside: (any OutsideTracer)?
     private let now: @Sendable () -> UInt64
     private let state: Mutex<State>
 
     package init(
         _ sampling: TraceSampling = .standard, capacity: Int = 8192,
-        now: @escaping @Sendable () -> UInt64 = { Tracer.nanoseconds(Date()) }
+        outside: (any OutsideTracer)? = nil, now: @escaping @Sendable () -> UInt64 = { Tracer.nanoseconds(Date()) }
     ) {
         self.sampling = sampling
+        self.outside = outside
         self.now = now
         state = Mutex(State(buffer: SpanBuffer(capacity: capacity)))
     }
@@ -57,11 +60,19 @@ package final class Tracer: Sendable {
             state: parent?.state)
         var span = TraceSpan(context: context, parent: parent?.span, name: name, kind: kind, start: now())
         span.isParentRemote = isRemote
+        if let held = outside?.begin(span, under: parent) {
+            span.context = held.place ?? span.context
+            span.context.outside = HeldOutside(held)
+        }
         return span
     }
 
+    /// Whether somebody wants to hear of a span's end.
+    package func keeps(_ span: TraceSpan) -> Bool { span.context.isSampled || span.context.outside != nil }
+
     /// Takes a span that is over.
     package func end(_ span: TraceSpan) {
+        if let outside = span.context.outside { return outside.span.end(span) }
         guard span.context.isSampled else { return }
         var span = span
         span.end = max(span.start, now())

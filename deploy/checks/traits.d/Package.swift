@@ -38,6 +38,15 @@ let products: [(trait: String, own: String, others: [Target.Dependency], package
             .package(url: "https://github.com/apple/swift-log.git", from: "1.14.0"),
         ]
     ),
+    (
+        "Tracing", "MillraceTracing", [.product(name: "Tracing", package: "swift-distributed-tracing")],
+        [.package(url: "https://github.com/apple/swift-distributed-tracing.git", from: "1.2.0")]
+    ),
+    (
+        "SwiftConfiguration", "MillraceSwiftConfiguration",
+        [.product(name: "Configuration", package: "swift-configuration")],
+        [.package(url: "https://github.com/apple/swift-configuration.git", from: "1.0.0")]
+    ),
 ]
 let chosen = products.filter { traits.contains($0.trait) }
 

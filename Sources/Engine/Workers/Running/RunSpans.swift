@@ -18,7 +18,7 @@ struct RunSpans: Sendable {
         let enqueuer = TraceContext.carried(by: job.metadata)
         guard let tracer else { return Begun(span: nil, place: enqueuer) }
         var span = tracer.begin("process \(queue)", .consumer, under: enqueuer, isRemote: true)
-        guard span.context.isSampled else { return Begun(span: nil, place: span.context) }
+        guard tracer.keeps(span) else { return Begun(span: nil, place: span.context) }
         if let enqueuer { span.links = [enqueuer] }
         span.attributes = [
             .text("messaging.system", "millrace"), .text("messaging.operation.name", "process"),
