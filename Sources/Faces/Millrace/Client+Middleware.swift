@@ -1,6 +1,7 @@
 public import MillraceJobs
 import MillraceQueues
 import Postgres
+import Synchronization
 import Traces
 
 extension Client {
