@@ -27,3 +27,30 @@
         }
     }
 #endif
+
+// The rest of it, with the traits that it needs.
+#if Tracing
+    import Millrace
+    import MillraceTracing
+    import Tracing
+
+    func tracing(_ tracer: some Tracer, _ client: Client) {
+        InstrumentationSystem.bootstrap(tracer)
+        client.useTracing()
+        let worker = Worker(spans: TracingReceiver())
+        _ = worker
+    }
+#endif
+
+#if SwiftConfiguration
+    import Configuration
+    import Millrace
+    import MillraceSwiftConfiguration
+
+    func settings() throws {
+        let config = ConfigReader(provider: EnvironmentVariablesProvider())
+        let worker = try Worker(config: config)
+        let client = try Client(database: ConfigSettings(config).database)
+        _ = (worker, client)
+    }
+#endif
