@@ -19,7 +19,7 @@
 
         enum Place: ServiceContextKey { typealias Value = String }
 
-        final class Own: Span {
+        final class Own: Tracing.Span {
             struct State {
                 var name: String
                 var attributes: SpanAttributes = [:]
@@ -118,7 +118,7 @@
                 let worker = Worker(database: database, log: .silent, spans: TracingReceiver())
                 worker.handle(Receipt.self, queue: "traced") { _, context in
                     try await context.step("charge") {
-                        try await withSpan("POST /charges", ofKind: .client) { _ in }
+                        withSpan("POST /charges", ofKind: .client) { _ in }
                     }
                     return .done
                 }
