@@ -22,6 +22,43 @@ package struct RehearsalRow: Sendable {
     package var awaits: [UInt8]?
     package var steps: [UInt8]
     package var earlier: [UInt8]?
+
+    init(
+        place: Int, id: Int64, kind: String, queue: String, attempts: Int?, crashes: Int, enqueuedAt: Date,
+        tenant: String?, tags: [String], metadata: [UInt8]?, args: [UInt8], outcome: Int?, awaits: [UInt8]?,
+        steps: [UInt8], earlier: [UInt8]?
+    ) {
+        self.place = place
+        self.id = id
+        self.kind = kind
+        self.queue = queue
+        self.attempts = attempts
+        self.crashes = crashes
+        self.enqueuedAt = enqueuedAt
+        self.tenant = tenant
+        self.tags = tags
+        self.metadata = metadata
+        self.args = args
+        self.outcome = outcome
+        self.awaits = awaits
+        self.steps = steps
+        self.earlier = earlier
+    }
+
+    private struct Recorded: Encodable {
+        var name: String
+        var value: String
+    }
+
+    /// A job as it is shown, with the steps that are shown: without what it waits for, and without the results of the jobs before it.
+    package init(_ job: JobDetail, args: [UInt8], steps: [StepRow]) {
+        let record = steps.map { Recorded(name: $0.name, value: String(decoding: $0.value, as: UTF8.self)) }
+        self.init(
+            place: 1, id: job.id, kind: job.kind, queue: job.queue, attempts: max(0, job.attempt - 1),
+            crashes: job.crashes, enqueuedAt: job.enqueuedAt ?? Date(), tenant: job.tenant, tags: job.tags,
+            metadata: job.metadata, args: args, outcome: nil, awaits: nil,
+            steps: (try? JSONEncoder().encode(record)).map { Array($0) } ?? Array("[]".utf8), earlier: nil)
+    }
 }
 
 extension Queue {

@@ -19,7 +19,8 @@ package enum OwnProgram {
     package static func spawn(
         _ arguments: [String], environment: [String: String], output: Int32? = nil, instead program: String? = nil
     ) -> pid_t? {
-        var child = Subprocess(program ?? "/proc/self/exe", arguments, name: "millrace")
+        var child = Subprocess(program ?? "/proc/self/exe", arguments, name: program ?? "millrace")
+        child.resetsSignals = program != nil
         child.environment = environment.map { "\($0.key)=\($0.value)" }
         if let output { child.descriptors = [(output, STDOUT_FILENO), (output, STDERR_FILENO)] }
         return try? child.start()

@@ -9,6 +9,8 @@ final class WorkerProcess: Sendable {
         var stopping = false
     }
 
+    /// nil: this one.
+    private let program: String?
     private let arguments: [String]
     private let environment: [String: String]
     private let state = Mutex(State())
@@ -18,14 +20,19 @@ final class WorkerProcess: Sendable {
     private let lost: @Sendable (pid_t) -> Void
 
     init(
-        arguments: [String], environment: [String: String], say: @escaping @Sendable (String) -> Void,
+        program: String? = nil, arguments: [String], environment: [String: String],
+        say: @escaping @Sendable (String) -> Void,
         lost: @escaping @Sendable (pid_t) -> Void = { _ in }
     ) {
+        self.program = program
         self.arguments = arguments
         self.environment = environment
         self.say = say
         self.lost = lost
     }
+
+    /// 0: none runs.
+    var pid: pid_t { state.withLock(\.pid) }
 
     /// Runs until `stop`; returns the last exit code. A crash is followed by a new start after a second.
     func run() async -> Int32 {
@@ -60,8 +67,15 @@ final class WorkerProcess: Sendable {
         if pid > 0 { kill(pid, SIGTERM) }
     }
 
+    /// At once.
+    func end() {
+        stop()
+        let pid = pid
+        if pid > 0 { kill(pid, SIGKILL) }
+    }
+
     private func start() -> pid_t? {
-        guard let pid = OwnProgram.spawn(arguments, environment: environment) else {
+        guard let pid = OwnProgram.spawn(arguments, environment: environment, instead: program) else {
             say("the worker cannot be started")
             return nil
         }

@@ -39,6 +39,9 @@ extension Command {
                     hidden: true,
                     help: "How long a worker that took an alarm may keep it."),
                 .single(
+                    "silence", "DURATION", .duration(.seconds(1) ... .days(7)), environment: .none, hidden: true,
+                    help: "After how long another worker without a sign of life is lost."),
+                .single(
                     "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
                     help: "End when this process ends."),
             ],
@@ -75,8 +78,11 @@ extension Invocation {
             Practice.orders(pool), Practice.versioned(marks),
         ]
         let practice = settings.practice ? Practice.handlers + noting : []
-        let worker = try await composer.worker(
-            practice + more, name: parsed.string("name"), pool: pool, change: adjust)
+        let silence = parsed.duration("silence")
+        let worker = try await composer.worker(practice + more, name: parsed.string("name"), pool: pool) { options in
+            if let silence { options.watch.silent = silence }
+            adjust(&options)
+        }
         UnixSignals.onStop { _ in worker.engine.drain() }
         return try await exitCode { try await worker.run() }
     }
