@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 @testable import MillraceCommand
@@ -56,7 +57,7 @@ import Testing
 
     @Test func `what is hidden is named by its place`() {
         let json = Array(
-            #"{"n": 1, "card": "[redacted]", "list": [{"pin": "[redacted]"}, "x"], "said": "[redacted] twice"}"#.utf8)
+            #"{"n": 1, "card": "[redacted]", "list": [{"pin": "[redacted]"}, "x"], "said": "[redacted] it is"}"#.utf8)
         #expect(HiddenPaths.find(in: json, at: "args") == ["args.card", "args.list[0].pin"])
         #expect(HiddenPaths.find(in: Array(#""[redacted]""#.utf8), at: "step pay") == ["step pay"])
     }
@@ -76,8 +77,11 @@ import Testing
             (["--with", "/bin/true", "--debugger"], "--debugger is for --replay"),
             (["--with", "/bin/true", "--watch", "/nowhere"], "there is no /nowhere"),
         ] {
-            let ended = await millrace(["dev", "--database-url", "postgresql:///unused"] + line)
-            #expect(ended.code == 2 && ended.errors.contains(sentence), "\(line): \(ended.errors)")
+            let capture = Capture()
+            let code = await Application.run(
+                arguments: ["dev", "--database-url", "postgresql:///unused"] + line, surroundings: .fake(),
+                console: capture.console)
+            #expect(code == .misused && capture.errors.contains(sentence), "\(line): \(capture.errors)")
         }
     }
 }

@@ -68,9 +68,10 @@ import Testing
             "negated": false, "value": 7, "parts": [], "otherwise": []}
             """
         }
-        let fields =
-            #"[{"name": "n", "type": "int", "isOptional": false}, {"name": "password", "type": "text", "isOptional": false}]"#
-        let one = #"{"kind": "order.place", "fields": \#(fields), "body": [\#(body.joined(separator: ","))]}"#
+        let fields = [("n", "int"), ("password", "text")].map {
+            #"{"name": "\#($0.0)", "type": "\#($0.1)", "isOptional": false}"#
+        }.joined(separator: ",")
+        let one = #"{"kind": "order.place", "fields": [\#(fields)], "body": [\#(body.joined(separator: ","))]}"#
         let others = (1..<10).map { #"{"kind": "other\#($0)", "fields": [], "body": []}"# }
         try write("[\(([one] + others).joined(separator: ","))]", to: path)
         return ["MILLRACE_LOAD_HANDLERS": path.path]

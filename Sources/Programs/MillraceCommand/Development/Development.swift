@@ -18,11 +18,11 @@ struct Development: Sendable {
     private var console: Console { invocation.console }
 
     func run() async throws -> ExitCode {
-        let stop = Wakeup()
-        UnixSignals.onStop { _ in stop.fire() }
         sayConsole()
         let plan = try invocation.workbenchPlan()
         let replay = try await invocation.takeReplay()
+        let stop = Wakeup()
+        UnixSignals.onStop { _ in stop.fire() }
         for line in replay?.lines ?? [] { console.print(line) }
         if replay == nil, invocation.settings.database != .none {
             return try await work(on: try invocation.connectionOptions(), shown: nil, stop: stop, plan, replay)
