@@ -58,3 +58,20 @@ find_millrace() {
         done
     fi
 }
+
+# write_mirrors FOLDER: has the package there take outside packages from MILLRACE_MIRRORS, a folder with bare repositories owner/name.git;
+# "network" is GitHub itself.
+write_mirrors() {
+    [[ $MILLRACE_MIRRORS != network ]] || return 0
+    mkdir -p "$1/.swiftpm/configuration"
+    python3 - "$MILLRACE_MIRRORS" >"$1/.swiftpm/configuration/mirrors.json" <<'PYTHON'
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1]).resolve()
+found = []
+for path in sorted(folder.glob("*/*.git")):
+    original = "https://github.com/" + str(path.relative_to(folder))
+    for name in (original, original.removesuffix(".git")):
+        found.append({"mirror": f"file://{path}", "original": name})
+print(json.dumps({"object": found, "version": 1}))
+PYTHON
+}

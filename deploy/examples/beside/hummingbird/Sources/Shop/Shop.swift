@@ -58,14 +58,14 @@ public struct Shop: Sendable {
 
     private func router() -> Router<BasicRequestContext> {
         let router = Router()
-        router.post("orders/:order/receipt") { _, context in
+        router.post("orders/:order/receipt") { _, context -> EditedResponse<Accepted> in
             let order = try context.parameters.require("order", as: Int.self)
             // A second press of the button finds the same job.
             let job = try await client.enqueue(
                 SendReceipt(order: order), unique: "receipt-\(order)", uniqueFor: .days(1))
             return EditedResponse(status: .accepted, response: Accepted(job: job))
         }
-        router.get("jobs/:job") { _, context in
+        router.get("jobs/:job") { _, context -> Standing in
             let number = try context.parameters.require("job", as: Int64.self)
             guard let job = try await client.job(number) else { throw HTTPError(.notFound) }
             return Standing(state: job.state.rawValue)

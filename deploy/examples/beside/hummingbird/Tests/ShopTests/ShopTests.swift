@@ -3,7 +3,6 @@ import Hummingbird
 import HummingbirdTesting
 import Logging
 import Millrace
-import ServiceLifecycle
 import Shop
 import Synchronization
 import Testing
@@ -37,7 +36,7 @@ private final class Sent: Sendable {
             func order(_ number: Int) async throws -> Int64 {
                 try await server.execute(uri: "/orders/\(number)/receipt", method: .post) { response in
                     #expect(response.status == .accepted)
-                    return try JSONDecoder().decode(Accepted.self, from: Data(buffer: response.body)).job
+                    return try JSONDecoder().decode(Accepted.self, from: Data(String(buffer: response.body).utf8)).job
                 }
             }
             let first = try await order(7)
