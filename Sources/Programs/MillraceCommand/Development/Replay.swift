@@ -6,7 +6,7 @@ import MillraceQueues
 import Postgres
 import Workers
 
-/// A job of another database, as whoever may look at every job sees it there, and what becomes of it here.
+/// A job of another database, as a viewer sees it there, and its copy here.
 struct Replay: Sendable {
     let job: JobDetail
     let args: [UInt8]

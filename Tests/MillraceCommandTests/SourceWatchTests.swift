@@ -4,7 +4,7 @@ import Testing
 
 @testable import MillraceCommand
 
-@Suite struct WorkbenchTests {
+@Suite struct SourceWatchTests {
     private func folder() throws -> URL {
         let url = FileManager.default.temporaryDirectory.appending(path: "sources-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
