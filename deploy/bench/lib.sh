@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # What the benchmark scripts share. Sourced after deploy/lib.sh.
 
-# start_postgres <settings…>: a private server on a socket of its own, removed at the end. Sets socket and postmaster.
+# start_postgres <settings…>: a private server on a socket of its own, removed at the end. Its programs are those of the system, or
+# below $programs if that is set. Sets socket, postmaster, and the command start_again.
 start_postgres() {
-    local directory programs setting arguments=() runner=()
+    local directory setting arguments=() runner=() programs=${programs:+$programs/bin}
     directory=$(mktemp -d "${TMPDIR:-/tmp}/millrace-bench-XXXXXX")
     undo+=("rm -rf '$directory'")
-    programs=$(find /usr/lib/postgresql/*/bin /usr/pgsql-*/bin -name postgres 2>/dev/null | sort -V | tail -n 1 || true)
+    [[ -n $programs ]] || programs=$(find /usr/lib/postgresql/*/bin /usr/pgsql-*/bin -name postgres 2>/dev/null | sort -V | tail -n 1 || true)
     programs=${programs%/postgres}
     [[ -n $programs ]] || programs=$(dirname "$(command -v postgres)") || fail "no Postgres server is installed"
     if ((EUID == 0)); then
@@ -17,6 +18,8 @@ start_postgres() {
     chmod 755 "$directory"
     for setting in "$@"; do arguments+=(-c "$setting"); done
     quietly "initdb" "${runner[@]}" "$programs/initdb" -D "$directory/data" -U postgres -A trust
+    # shellcheck disable=SC2034  # for the caller
+    start_again="${runner[*]} '$programs/pg_ctl' -D '$directory/data' -l '$directory/log' -w start -o \"-k $directory -c listen_addresses='' ${arguments[*]}\""
     quietly "Starting Postgres" "${runner[@]}" "$programs/pg_ctl" -D "$directory/data" -l "$directory/log" -w start \
         -o "-k $directory -c listen_addresses='' ${arguments[*]@Q}"
     undo+=("${runner[*]} '$programs/pg_ctl' -D '$directory/data' -m fast -w stop >/dev/null 2>&1")
