@@ -8,11 +8,7 @@ struct Nothing: Activity {
     let handle: @Sendable (Note) async throws -> Void
 
     func run(input: Note, context: ActivityContext) async throws -> StrandVoid {
-        do {
-            try await handle(input)
-        } catch {
-            throw error
-        }
+        try await handle(input)
         return .done
     }
 }
@@ -54,8 +50,10 @@ struct StrandPeer: Peer {
         var left = many
         while left > 0 {
             let count = min(left, 1000)
+            // The keys that it makes itself have a millisecond and 16 random bits: a thousand in one call collide.
             try await strand.client().enqueueActivities(
-                Nothing.self, inputs: Array(repeating: Note(), count: count))
+                Nothing.self, inputs: Array(repeating: Note(), count: count),
+                idempotencyKeys: (0..<count).map { _ in UUID().uuidString })
             left -= count
         }
     }
