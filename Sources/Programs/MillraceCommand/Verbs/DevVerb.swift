@@ -1,4 +1,5 @@
 import RoomSchemas
+import Schema
 
 extension Command {
     static func dev(_ known: [RoomSchema]) -> Command {
