@@ -51,7 +51,6 @@ struct PeerProgram<System: Peer> {
     private func number(_ index: Int) -> Int { rest.count > index ? Int(rest[index]) ?? 0 : 0 }
 
     func run() async throws {
-        setvbuf(stdout, nil, _IOLBF, 0)
         switch verb {
         case "setup": try await client { peer in try await peer.prepare() }
         case "insert": try await insert(number(0))
@@ -74,7 +73,7 @@ struct PeerProgram<System: Peer> {
         try await client { peer in
             let began = Clock.wall
             try await peer.enqueue(many: count)
-            print("{\"seconds\": \(Clock.wall - began)}")
+            say("{\"seconds\": \(Clock.wall - began)}")
         }
     }
 
@@ -86,7 +85,7 @@ struct PeerProgram<System: Peer> {
                 try await peer.enqueue(Note())
                 done += 1
             }
-            print("{\"per_second\": \(Double(done) / (Clock.wall - began))}")
+            say("{\"per_second\": \(Double(done) / (Clock.wall - began))}")
         }
     }
 
@@ -106,9 +105,9 @@ struct PeerProgram<System: Peer> {
             for n in first..<(first + count) {
                 do {
                     try await peer.enqueue(Note(n: n))
-                    print("+\(n)")
+                    say("+\(n)")
                 } catch {
-                    print("?\(n)")
+                    say("?\(n)")
                     try await Task.sleep(for: .milliseconds(50))
                 }
                 if microseconds > 0 { try await Task.sleep(for: .microseconds(microseconds)) }
@@ -128,12 +127,12 @@ struct PeerProgram<System: Peer> {
             if Clock.wall - (last > 0 ? last : began + 30) > 2 { break }
         }
         var used = rusage()
-        getrusage(RUSAGE_SELF, &used)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &used)
         let cpu =
             Double(used.ru_utime.tv_sec + used.ru_stime.tv_sec)
             + Double(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6
         let value = counted.value
-        print(
+        say(
             "{\"jobs\": \(value.jobs), \"first\": \(value.first), \"last\": \(value.last), \"cpu\": \(cpu), \"mb\": \(Double(used.ru_maxrss) / 1024)}"
         )
         working.cancel()
@@ -188,9 +187,9 @@ final class Lags: Sendable {
             found.append(lag)
             return found
         }
-        if all.count == 1 { print("first") }
+        if all.count == 1 { say("first") }
         if all.count == most + 1 {
-            print("[\(all.dropFirst().map { "\($0)" }.joined(separator: ", "))]")
+            say("[\(all.dropFirst().map { "\($0)" }.joined(separator: ", "))]")
             exit(0)
         }
     }
@@ -205,4 +204,10 @@ enum Clock {
         clock_gettime(clock, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
+}
+
+/// A line that is heard at once.
+func say(_ text: String) {
+    let bytes = Array((text + "\n").utf8)
+    _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
