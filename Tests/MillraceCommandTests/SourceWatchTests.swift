@@ -48,11 +48,11 @@ import Testing
         }
         let (one, two, three) = (try state("1"), try state("22"), try state("333"))
         var sources = SettledSources(one)
-        #expect(!sources.look(one) && !sources.look(two) && !sources.look(three))
-        #expect(sources.look(three))
-        #expect(!sources.look(three))
-        // Back before it had settled: nothing to build.
-        #expect(!sources.look(one) && !sources.look(three) && !sources.look(three))
+        let builds = [one, two, three, three, three].map { sources.look($0) }
+        #expect(builds == [false, false, false, true, false])
+        // Back before it had settled: there is nothing to build.
+        let none = [one, three, three].map { sources.look($0) }
+        #expect(none == [false, false, false])
     }
 
     @Test func `what is hidden is named by its place`() {
