@@ -40,9 +40,10 @@ import Testing
                 [
                     "dev", "--database-url", database.url, "--with", built, "--watch", source.path, "--build",
                     "sh -n \(source.path) && cp \(source.path) \(built) && chmod +x \(built)",
-                ], database: database.url)
+                ], database: database.url, environment: ["MILLRACE_LISTEN": "127.0.0.1:18479"])
             try await eventually("the first build runs; dev says: \(dev.output)") { lines().count == 1 }
             #expect(lines()[0][0] == "one" && lines()[0][2] == database.url)
+            #expect(dev.output.hasPrefix("The console: http://127.0.0.1:18479/console"), "\(dev.output)")
 
             try write("if this is no program\n", to: source)
             try await eventually("the build has failed; dev says: \(dev.output)") {

@@ -279,12 +279,12 @@ struct Development: Sendable {
             ]
         }
         for line in lines { console.print(line) }
+        console.print("")
         sayConsole()
     }
 
     private func sayConsole() {
         guard let consoleAddress else { return }
-        console.print("")
         console.print("The console: \(consoleAddress)", .bold)
     }
 }

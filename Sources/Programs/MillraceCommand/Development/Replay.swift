@@ -56,7 +56,7 @@ struct Replay: Sendable {
     /// Whether this build goes on with what is on record; nil: its kind has no handler there.
     func findings(of plan: Workbench.Plan, keys: Keyring) async throws -> [RehearsalFinding]? {
         var environment: [String: String] = [:]
-        // Nothing but what a handler cannot do without: it is run without a database, and cannot call anybody.
+        // It is run without a database, and cannot call anybody.
         for name in plan.environment.keys where !Self.withheld(name) { environment[name] = plan.environment[name] }
         let build = RehearsedBuild(
             RehearsedBuild.Start(program: plan.program, arguments: plan.arguments, environment: environment))
