@@ -37,7 +37,7 @@ class Package:
 
     def __init__(self, given, name):
         self.given, self.name = given, name
-        self.folder = pathlib.Path(given.work) / name
+        self.folder = pathlib.Path(given.work) / f"{name}-peer"  # its identity, which must not be that of a package it uses
         self.program = self.folder / ".build/release/peer"
 
     def build(self):
