@@ -61,10 +61,12 @@ struct LanguageFinder {
         guard let script = Script.find(in: best.prepared, sample, dpi: best.dpi, engines) else { return }
         let names = LanguageEvidence.models(forScript: script)
         guard let wanted = names.first else { return }
-        guard let model = names.first(where: engines.has) else {
+        guard var model = names.first(where: engines.has) else {
             found.missing.append(wanted)
             return
         }
+        // The two models for Fraktur err in different words: of both the engine takes the reading that it is surer of.
+        if script == "Fraktur" { model = names.filter(engines.has).prefix(2).joined(separator: "+") }
         // A page is set in it as a whole, also where its lines can be guessed.
         if script == "Fraktur" {
             places = best.blocks.enumerated().map { (block: $0, lines: $1.lines.startIndex..<$1.lines.endIndex) }
