@@ -267,4 +267,27 @@ import Testing
             #expect(try await connection.value("millrace.document_text('\(id)', 2, 2)") == "The engines of railways 2")
         }
     }
+
+    @Test func `a word that a hyphen parts at the end of a line is found whole, and one with a hyphen in its parts`()
+        async throws
+    {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            func matches(_ text: String, _ query: String) async throws -> Bool {
+                try await connection.value(
+                    """
+                    select (millrace.document_index('english', '\(text)', '{}')
+                            @@ websearch_to_tsquery('english', '\(query)'))::text
+                    """) == "true"
+            }
+            let parted = "the old moun-\ntain rail\u{AD}\nway of a well-\nknown town"
+            #expect(try await matches(parted, "mountains"))
+            #expect(try await matches(parted, "\"mountain railway\""))
+            #expect(try await matches(parted, "well-known"))
+            #expect(try await matches(parted, "moun") && !matches("no hyphen\nhere", "hyphenhere"))
+            #expect(
+                try await connection.value("millrace.document_joined('Baden-\nBaden, 1-\n2, moun- \n tain')")
+                    == "Baden-\nBaden, 1-\n2, mountain")
+        }
+    }
 }

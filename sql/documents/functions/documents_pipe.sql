@@ -215,7 +215,7 @@ begin
         returning p.page, g.status, p.cached, g.text, g.content, g.key, g.languages
     ), kept as (
         insert into millrace.document_content (document, page, tenant, key, config, text, content, search)
-        select d.id, w.page, d.tenant, decode(w.key, 'hex'), c.config, w.text, w.content, to_tsvector(c.config::regconfig, left(w.text, 250000) || millrace.document_code_texts(w.content))
+        select d.id, w.page, d.tenant, decode(w.key, 'hex'), c.config, w.text, w.content, millrace.document_index(c.config::regconfig, w.text, w.content)
           from written w cross join lateral (select millrace.document_config(coalesce(w.languages, d.languages)) as config) c
          where w.content is not null
             on conflict (document, page) do update
@@ -249,6 +249,22 @@ create or replace function millrace.document_code_texts(content jsonb) returns t
 language sql immutable as $$
     select coalesce((select left(string_agg(' ' || (c.code ->> 'text'), ''), 20000)
                        from jsonb_array_elements(case when jsonb_typeof(content -> 'codes') = 'array' then content -> 'codes' else '[]' end) c(code)), '')
+$$;
+
+-- A text with the words whole that a hyphen parts at the end of a line.
+create or replace function millrace.document_joined(page_text text) returns text
+language sql immutable as $$
+    select regexp_replace(page_text, E'([[:alpha:]])[-\\u00AD\\u2010][ \\t]*\\r?\\n[ \\t]*([[:lower:]])', '\1\2', 'g')
+$$;
+
+-- What a search looks into. A word that was parted is found whole, with its hyphen, which may belong to it, and in its parts.
+create or replace function millrace.document_index(config regconfig, page_text text, content jsonb) returns tsvector
+language sql immutable as $$
+    select to_tsvector(config, left(page_text, 250000) || millrace.document_code_texts(content))
+        || case when page_text ~ E'[-\\u00AD\\u2010][ \\t]*\\r?\\n'
+                then to_tsvector(config, millrace.document_joined(left(page_text, 100000)))
+                     || to_tsvector(config, regexp_replace(left(page_text, 100000), E'([[:alpha:]]-)[ \\t]*\\r?\\n[ \\t]*([[:lower:]])', '\1\2', 'g'))
+                else '' end
 $$;
 
 create or replace function millrace.document_config(languages text[]) returns text

@@ -211,7 +211,7 @@ begin
             select * from found f where millrace.document_sees(f.d, me, caller => document_search.caller) order by f.seq desc, f.page limit document_search.page
         )
         select s.document, s.page, s.title, s.lesson_id,
-               ts_headline(s.config::regconfig, left(c.text, 100000) || millrace.document_code_texts(c.content), websearch_to_tsquery(s.config::regconfig, document_search.query),
+               ts_headline(s.config::regconfig, millrace.document_joined(left(c.text, 100000)) || millrace.document_code_texts(c.content), websearch_to_tsquery(s.config::regconfig, document_search.query),
                    'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "'),
                s.seq || '/' || s.page
           from shown s join millrace.document_content c on c.document = s.document and c.page = s.page
