@@ -160,6 +160,9 @@ let package = Package(
             linkerSettings: [
                 .linkedLibrary("tiff"), .linkedLibrary("png16"), .linkedLibrary("webp"), .linkedLibrary("openjp2"),
             ]),
+        .target(
+            name: "CColors", path: "Sources/System/CColors",
+            linkerSettings: [.linkedLibrary("lcms2"), .linkedLibrary("jpeg"), .linkedLibrary("z")]),
         .target(name: "CJPEG", path: "Sources/System/CJPEG", linkerSettings: [.linkedLibrary("jpeg")]),
         .target(
             name: "CFriBidi", path: "Sources/System/CFriBidi", linkerSettings: [.linkedLibrary("fribidi")]),
@@ -181,7 +184,7 @@ let package = Package(
             path: "Sources/Programs/Children/Raster",
             exclude: ["LICENSE.md"], swiftSettings: strict),
         .executableTarget(
-            name: "HEICChild", dependencies: ["CHEIF", "ChildSandbox", "ChildProtocol", "Pages"],
+            name: "HEICChild", dependencies: ["CColors", "CHEIF", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/HEIC",
             swiftSettings: strict),
         .executableTarget(
@@ -189,7 +192,8 @@ let package = Package(
             path: "Sources/Programs/Children/Report",
             swiftSettings: strict),
         .executableTarget(
-            name: "PictureChild", dependencies: ["CLeptonica", "CPictures", "ChildSandbox", "ChildProtocol", "Pages"],
+            name: "PictureChild",
+            dependencies: ["CColors", "CLeptonica", "CPictures", "ChildSandbox", "ChildProtocol", "Pages"],
             path: "Sources/Programs/Children/Picture", swiftSettings: strict),
         .executableTarget(
             name: "AssembleChild",

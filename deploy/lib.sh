@@ -98,7 +98,7 @@ is_there() {
 {
     build_packages=(libmicrohttpd-dev libpq-dev libseccomp-dev libssl-dev libcurl4-openssl-dev libidn2-dev zlib1g-dev pkg-config)
     reader_packages=(libtesseract-dev libleptonica-dev libtiff-dev libpng-dev libjpeg-dev libwebp-dev libopenjp2-7-dev libqpdf-dev
-        libpoppler-cpp-dev libpango1.0-dev libfribidi-dev libheif-dev libzxing-dev tesseract-ocr-eng tesseract-ocr-osd poppler-data fonts-urw-base35)
+        libpoppler-cpp-dev libpango1.0-dev libfribidi-dev libheif-dev libzxing-dev liblcms2-dev tesseract-ocr-eng tesseract-ocr-osd poppler-data fonts-urw-base35)
 }
 
 # need_packages <package…>: installs what is missing, and says what that is.

@@ -169,4 +169,39 @@ private func page() async throws -> Grid {
         }
         _ = await engine.end()
     }
+
+    @Test func `a picture shows the colours that its profile means, as sRGB`() async throws {
+        func colors(_ profile: [UInt8]?) async throws -> [UInt8] {
+            let rows = [[UInt8]](repeating: Array([200, 40, 90].repeated(8)), count: 8)
+            return try await withFile(png(width: 8, height: 8, bits: 8, color: 2, profile: profile, rows: rows)) {
+                let inspection = try await workshop.probe($0).value
+                return Array(
+                    try await workshop.raster($0, inspection, page: 1, keepsColor: true).value.pixels.prefix(3))
+            }
+        }
+        #expect(try await colors(nil) == [200, 40, 90])
+        let usual = try await colors(ColorProfile.sRGB)
+        #expect(zip(usual, [200, 40, 90] as [UInt8]).allSatisfy { abs(Int($0) - Int($1)) <= 1 }, "\(usual)")
+        // A monitor whose red is blue.
+        let other = try await colors(exchanged("rXYZ", "bXYZ", in: ColorProfile.sRGB))
+        #expect(zip(other, [90, 40, 200] as [UInt8]).allSatisfy { abs(Int($0) - Int($1)) <= 1 }, "\(other)")
+        #expect(try await colors(Array(ColorProfile.sRGB.prefix(300))) == [200, 40, 90], "a broken one says nothing")
+    }
+}
+
+/// A profile in which two tags have each other's names.
+private func exchanged(_ one: String, _ other: String, in profile: [UInt8]) -> [UInt8] {
+    var result = profile
+    for at in stride(from: 132, to: 132 + 12 * 9, by: 12) {
+        switch String(decoding: profile[at..<at + 4], as: UTF8.self) {
+        case one: result.replaceSubrange(at..<at + 4, with: other.utf8)
+        case other: result.replaceSubrange(at..<at + 4, with: one.utf8)
+        default: break
+        }
+    }
+    return result
+}
+
+extension [UInt8] {
+    fileprivate func repeated(_ count: Int) -> [UInt8] { (0..<count).flatMap { _ in self } }
 }

@@ -56,20 +56,24 @@ private func little(_ value: Int, _ size: Int) -> [UInt8] { big(value, size).rev
 /// A PNG of any form, as its rows are given.
 func png(
     width: Int, height: Int, bits: Int, color: Int, palette: [UInt8]? = nil, transparency: [UInt8]? = nil,
-    rows: [[UInt8]]
+    profile: [UInt8]? = nil, rows: [[UInt8]]
 ) -> [UInt8] {
     func chunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
         let body = Array(name.utf8) + data
         return big(data.count, 4) + body + big(Int(crc32(0, body, uInt(body.count))), 4)
     }
-    let raw = rows.flatMap { (row: [UInt8]) -> [UInt8] in [0] + row }
-    var count = compressBound(uLong(raw.count))
-    var data = [UInt8](repeating: 0, count: Int(count))
-    compress2(&data, &count, raw, uLong(raw.count), 1)
+    func deflated(_ raw: [UInt8]) -> [UInt8] {
+        var count = compressBound(uLong(raw.count))
+        var data = [UInt8](repeating: 0, count: Int(count))
+        compress2(&data, &count, raw, uLong(raw.count), 1)
+        return Array(data.prefix(Int(count)))
+    }
+    let data = deflated(rows.flatMap { (row: [UInt8]) -> [UInt8] in [0] + row })
     return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
         + chunk("IHDR", big(width, 4) + big(height, 4) + [UInt8(bits), UInt8(color), 0, 0, 0])
+        + (profile.map { chunk("iCCP", Array("some\0\0".utf8) + deflated($0)) } ?? [])
         + chunk("pHYs", big(7874, 4) + big(7874, 4) + [1]) + (palette.map { chunk("PLTE", $0) } ?? [])
-        + (transparency.map { chunk("tRNS", $0) } ?? []) + chunk("IDAT", Array(data.prefix(Int(count))))
+        + (transparency.map { chunk("tRNS", $0) } ?? []) + chunk("IDAT", data)
         + chunk("IEND", [])
 }
 

@@ -28,6 +28,14 @@ extension PictureHeader {
         guard !frames.isEmpty else { throw DocumentRefusal(.malformed, "the TIFF has no frames") }
         return frames
     }
+
+    /// Where the ICC profile of a frame stands.
+    static func profile(_ bytes: Bytes, directory: Int) -> Range<Int>? {
+        guard let layout = TIFFLayout(bytes), let entries = layout.number(directory, layout.countSize) else {
+            return nil
+        }
+        return layout.profile(directory, entries: entries)
+    }
 }
 
 /// Where things stand in a TIFF: in one of up to 4 GB, or in a BigTIFF, whose numbers have eight bytes.
@@ -80,6 +88,18 @@ private struct TIFFLayout {
         }
         if let x, unit == 2 || unit == 3 { frame.dpi = PictureHeader.believable(x * (unit == 3 ? 2.54 : 1)) }
         return frame
+    }
+
+    func profile(_ at: Int, entries: Int) -> Range<Int>? {
+        for index in 0..<min(entries, 4096) {
+            guard let field = field(at, index), let tag = number(field, 2) else { return nil }
+            guard tag == 34_675, let count = number(field + 4, offsetSize), let start = place(field, 1) else {
+                continue
+            }
+            let (end, overflow) = start.addingReportingOverflow(count)
+            return overflow || end < start ? nil : start..<end
+        }
+        return nil
     }
 
     /// The first number of a field, or 0.

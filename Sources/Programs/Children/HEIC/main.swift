@@ -1,3 +1,4 @@
+import CColors
 import CHEIF
 import ChildProtocol
 import ChildSandbox
@@ -61,8 +62,17 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
         image = smaller
         heldImage = Held { heif_image_release(smaller) }
     }
+    let profile = profile(of: handle)
     let isMultiplied = heif_image_handle_is_premultiplied_alpha(handle) != 0
-    return try packed(image, request, hasAlpha ? (isMultiplied ? .multiplied : .apart) : .none)
+    return try packed(image, request, hasAlpha ? (isMultiplied ? .multiplied : .apart) : .none, profile)
+}
+
+/// The ICC profile in whose colours the picture is.
+func profile(of handle: OpaquePointer) -> [UInt8] {
+    let count = heif_image_handle_get_raw_color_profile_size(handle)
+    guard (128...16 << 20).contains(count) else { return [] }
+    var profile = [UInt8](repeating: 0, count: count)
+    return heif_image_handle_get_raw_color_profile(handle, &profile).code == heif_error_Ok ? profile : []
 }
 
 /// Where a picture has its opacity: nowhere, beside its colours, or multiplied into them, too.
@@ -70,7 +80,9 @@ enum Opacity {
     case none, apart, multiplied
 }
 
-func packed(_ image: OpaquePointer, _ request: RasterRequest, _ opacity: Opacity) throws(DocumentRefusal) -> [UInt8] {
+func packed(
+    _ image: OpaquePointer, _ request: RasterRequest, _ opacity: Opacity, _ profile: [UInt8]
+) throws(DocumentRefusal) -> [UInt8] {
     let width = Int(heif_image_get_width(image, heif_channel_interleaved))
     let height = Int(heif_image_get_height(image, heif_channel_interleaved))
     var stride: Int32 = 0
@@ -81,7 +93,7 @@ func packed(_ image: OpaquePointer, _ request: RasterRequest, _ opacity: Opacity
         throw DocumentRefusal(.tooManyPixels, "the picture is \(width) × \(height)")
     }
     let components = request.keepsColor ? 3 : 1
-    let bytes = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
+    var bytes = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
         guard let base = buffer.baseAddress else { return }
         for y in 0..<height {
             let row = plane + y * Int(stride)
@@ -112,6 +124,9 @@ func packed(_ image: OpaquePointer, _ request: RasterRequest, _ opacity: Opacity
             }
         }
         count = width * height * components
+    }
+    if request.keepsColor, !profile.isEmpty {
+        _ = millrace_colors_to_srgb(profile, profile.count, &bytes, width * height)
     }
     return try FramePayload.make(
         Raster.Head(width: width, height: height, dpi: request.dpi, components: components), bytes)

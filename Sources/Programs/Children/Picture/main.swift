@@ -1,3 +1,4 @@
+import CColors
 import CLeptonica
 import CPictures
 import ChildProtocol
@@ -99,6 +100,7 @@ func decode(_ file: File, _ header: PictureHeader, _ request: RasterRequest) thr
     default: break
     }
     guard [.tiff, .webp, .jp2].contains(request.kind) || header.hasColorKey else {
+        if let inks = inks(file, header, request) { return inks }
         let bytes = start.assumingMemoryBound(to: UInt8.self)
         // What libjpeg only warns of, such as bytes too many before a segment, keeps nobody from seeing the picture.
         return try Picture(
@@ -122,6 +124,44 @@ func decode(_ file: File, _ header: PictureHeader, _ request: RasterRequest) thr
     defer { millrace_pixels_free(&read) }
     try judge(outcome)
     return try Picture(read)
+}
+
+/// A JPEG of four inks in the colours of its profile. nil: it is none, or says nothing of its colours; then inks are mixed by rule of thumb.
+func inks(_ file: File, _ header: PictureHeader, _ request: RasterRequest) -> Picture? {
+    guard request.kind == .jpeg, request.keepsColor, header.components == 4,
+        case .plain(let profile) = EmbeddedProfile.find(in: file.bytes, .jpeg),
+        let start = file.bytes.memory.baseAddress
+    else { return nil }
+    let count = header.width * header.height
+    guard count <= mostSamples / 4 else { return nil }
+    var isInverted = false
+    var (inks, colors) = ([UInt8](repeating: 0, count: count * 4), [UInt8](repeating: 255, count: count * 3))
+    guard
+        millrace_inks_of_jpeg(
+            start, file.bytes.count, UInt32(header.width), UInt32(header.height), &inks, &isInverted),
+        millrace_inks_to_srgb(profile, profile.count, inks, isInverted, &colors, count)
+    else { return nil }
+    return colors.withUnsafeMutableBufferPointer { buffer in
+        var pixels = millrace_pixels()
+        (pixels.width, pixels.height) = (UInt32(header.width), UInt32(header.height))
+        (pixels.components, pixels.bytes) = (3, buffer.baseAddress)
+        return try? Picture(pixels)
+    }
+}
+
+/// From the colours of the file's profile to those of sRGB. One that is broken, or of other colours, says nothing.
+func convert(_ bytes: inout [UInt8], _ file: File, _ header: PictureHeader, _ kind: FileFormat) {
+    guard header.components != 4 || kind != .jpeg else { return }
+    let pixels = bytes.count / 3
+    switch EmbeddedProfile.find(in: file.bytes, kind, directory: header.directory) {
+    case .plain(let profile): _ = millrace_colors_to_srgb(profile, profile.count, &bytes, pixels)
+    case .packed(let packed):
+        var count = 0
+        guard let profile = millrace_profile_unpack(packed, packed.count, &count) else { return }
+        defer { free(profile) }
+        _ = millrace_colors_to_srgb(profile, count, &bytes, pixels)
+    case nil: return
+    }
 }
 
 func judge(_ outcome: Int32) throws(DocumentRefusal) {
@@ -181,7 +221,7 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
     let components = isColor ? 3 : 1
     guard let data = pixGetData(picture.pix) else { throw DocumentRefusal(.malformed, "the picture is empty") }
     let row = Int(pixGetWpl(picture.pix))
-    let bytes = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
+    var bytes = [UInt8](unsafeUninitializedCapacity: width * height * components) { buffer, count in
         guard let base = buffer.baseAddress else { return }
         // leptonica keeps its pixels in words, the first one uppermost.
         if isColor {
@@ -199,6 +239,7 @@ func raster(_ request: RasterRequest) throws(DocumentRefusal) -> [UInt8] {
         }
         count = width * height * components
     }
+    if isColor { convert(&bytes, file, header, request.kind) }
     return try FramePayload.make(
         Raster.Head(width: width, height: height, dpi: request.dpi, components: components), bytes)
 }
