@@ -91,6 +91,25 @@ import Testing
         #expect(junk(text + " " + prose) == nil)
     }
 
+    @Test func `lines of junk among lines that are believed are taken out, and a few odd signs are not`() {
+        func parted(_ text: String) -> (kept: PageText, junk: TextPlausibility.Junk)? {
+            var page = PageText(origin: .own, width: 500, height: 900, dpi: 72, blocks: [block(text)])
+            page.flow = text
+            return TextPlausibility.parted(page)
+        }
+        let sentences = prose.split(separator: ".").joined(separator: "\n")
+        let numbers = (1...40).map { "(cid:\($0))" + ($0 % 8 == 0 ? "\n" : " ") }.joined()
+        let icons = String(repeating: "\u{e001}\u{e002}\u{e003}\u{e004} \u{e005}\u{e006}\u{e007}\n", count: 8)
+        for (junk, kind) in [(numbers, TextPlausibility.Junk.glyphNumbers), (icons, .unprintable)] {
+            let found = parted(sentences + "\n" + junk + sentences)
+            #expect(found?.junk == kind && found?.kept.wordCount == 2 * prose.split { " \n".contains($0) }.count)
+            #expect(found?.kept.flow == nil, "it has those lines, too")
+            #expect(parted(junk) == nil, "nothing would be left")
+        }
+        #expect(parted(sentences) == nil)
+        #expect(parted(sentences + "\n\u{e001}\u{e002} \u{e003}\u{e004}\n" + sentences) == nil, "a bullet or two")
+    }
+
     private func block(_ text: String, height: Double = 10, confidence: Double = 90) -> Block {
         Block(
             text.split(separator: "\n").enumerated().map { row, line in

@@ -152,10 +152,18 @@ extension DocumentPrograms {
 
     /// The picture of a page without the text that the page already contains, so that OCR reads the rest; nil when too little is left.
     /// A coarse picture is checked first: most pages of this kind were already read by the scanner's own OCR.
+    ///
+    /// - Parameter isParted: a part of the page's own text is not believed, and so is there to be read
     package func remainder(
-        _ file: Int32, _ inspection: Inspection, page: Int, own: PageText, password: String? = nil
+        _ file: Int32, _ inspection: Inspection, page: Int, own: PageText, isParted: Bool = false,
+        password: String? = nil
     ) async throws(DocumentFailure) -> Worked<Raster?> {
         let place = inspection.pages[page - 1]
+        if isParted {
+            let drawn = try await raster(file, inspection, page: page, password: password)
+            return Worked(
+                Remainder.of(drawn.value, own, on: place).raster, drawn.usage, refusedLayers: drawn.refusedLayers)
+        }
         guard PageAssessment(place, own: own) == .mixed else { return Worked(nil, Usage()) }
         var coarse = self
         coarse.dpiCap = Raster.caps.low

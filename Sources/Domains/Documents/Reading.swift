@@ -60,9 +60,11 @@ extension DocumentPrograms {
             reading.add(error.usage, to: .raster)
         }
         let doubted = reading.takeDoubted()
-        let own = reading.texts
+        let parted = reading.texts.compactMapValues { TextPlausibility.parted($0)?.kept }
+        let own = reading.texts.merging(parted) { $1 }
         func isRead(_ page: Int) -> Bool {
-            own[page].map { PageAssessment(inspection.pages[page - 1], own: $0) != .mixed } ?? false
+            guard parted[page] == nil else { return false }
+            return own[page].map { PageAssessment(inspection.pages[page - 1], own: $0) != .mixed } ?? false
         }
         for (page, text) in own where isRead(page) { done?(page, text) }
         let unread = sound.filter { !isRead($0) }
@@ -77,7 +79,8 @@ extension DocumentPrograms {
                         do throws(DocumentFailure) {
                             if let text = own[page] {
                                 let rest = try await self.remainder(
-                                    file, inspection, page: page, own: text, password: password)
+                                    file, inspection, page: page, own: text, isParted: parted[page] != nil,
+                                    password: password)
                                 spent = rest.usage
                                 guard let raster = rest.value else { return (page, engine, .success(text), spent) }
                                 let read = try await engine.read(raster, finds: false, progress: nil)

@@ -38,6 +38,49 @@ package enum TextPlausibility {
         if counts.latin * 10 >= counts.total * 4, LetterPairs.standForOthers(words) { return .otherLetters }
         return nil
     }
+
+    /// A page whose text is believed but for lines below each other, as of one font whose characters are numbers: what is believed, in its
+    /// places on the page as it is shown, and what speaks against the rest. nil: all is, or nothing.
+    package static func parted(_ text: PageText) -> (kept: PageText, junk: Junk)? {
+        var (kept, found) = (text.asShown, Junk?.none)
+        for block in kept.blocks.indices {
+            let lines = kept.blocks[block].lines
+            var rest: [TextLine] = []
+            var run: [TextLine] = []
+            func end() {
+                let words = run.flatMap(\.words).map(\.text)
+                let wrong = words.reduce(0) { $0 + $1.count } >= 40 ? junk(words) : nil
+                if let wrong, [.unprintable, .glyphNumbers, .misdecoded].contains(wrong) {
+                    found = wrong
+                } else {
+                    rest += run
+                }
+                run = []
+            }
+            for line in lines {
+                if isSuspect(line.words.map(\.text)) {
+                    run.append(line)
+                } else {
+                    end()
+                    rest.append(line)
+                }
+            }
+            end()
+            kept.blocks[block].lines = rest
+        }
+        kept.blocks.removeAll { $0.lines.isEmpty }
+        guard let found, kept.wordCount > 0 else { return nil }
+        // It has the words that are not believed, too.
+        kept.flow = nil
+        return (kept, found)
+    }
+
+    private static func isSuspect(_ words: [String]) -> Bool {
+        let counts = Counts(words)
+        guard counts.total >= 4 else { return false }
+        return counts.unprintable * 4 >= counts.total || counts.pairs * 12 >= counts.total
+            || GlyphNumbers(words).areAll(of: counts.total)
+    }
 }
 
 /// What the characters of a text are, without spaces.

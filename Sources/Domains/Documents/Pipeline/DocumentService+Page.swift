@@ -32,14 +32,15 @@ extension DocumentService {
             let sheet = try await readable(original, or: drawable, blob, inspection, document, mode, own)
             said = try await ownPart(sheet, inspection, page, document, mode, own, &spent)
             if let text = said?.text, said?.junk == nil {
-                var both = try await both(text, sheet, inspection, page, document, own, job, &spent)
+                var both = try await both(
+                    text, isParted: said?.parted != nil, sheet, inspection, page, document, own, job, &spent)
                 if splits {
                     let drawn = try await own.raster(
                         sheet.descriptor, inspection, page: page, password: document.password)
                     spent += drawn.usage.cpu
                     both = both.with(try await codes(in: drawn.value, own, document, &spent), drawn: drawn.value)
                 }
-                return try await put(job, PageResult(page, both, cpu: spent), cpu: spent)
+                return try await put(job, PageResult(page, both, note: said?.note, cpu: spent), cpu: spent)
             }
             let drawn = try await own.raster(
                 sheet.descriptor, inspection, page: page, password: document.password)
@@ -64,8 +65,13 @@ extension DocumentService {
         var text: PageText?
         var dropped: PageText.Dropped?
         var junk: TextPlausibility.Junk?
+        /// What speaks against a part of it, which `text` does not have.
+        var parted: TextPlausibility.Junk?
 
-        var note: String? { junk.map { "its own text is not believed, so its picture was read: \($0.rawValue)" } }
+        var note: String? {
+            junk.map { "its own text is not believed, so its picture was read: \($0.rawValue)" }
+                ?? parted.map { "a part of its own text is not believed, and was read in its picture: \($0.rawValue)" }
+        }
 
         /// The page's own text, which was not believed, where its picture says even less.
         func better(
@@ -89,7 +95,10 @@ extension DocumentService {
                 sheet.descriptor, inspection, pages: [page], password: document.password)
             spent += texts.usage.cpu
             guard let text = texts.value[page], text.wordCount > 0 else { return nil }
-            guard let junk = TextPlausibility.junk(text) else { return OwnPart(text: text) }
+            guard let junk = TextPlausibility.junk(text) else {
+                let parted = TextPlausibility.parted(text)
+                return OwnPart(text: parted?.kept ?? text, parted: parted?.junk)
+            }
             return OwnPart(text: text, dropped: .junk, junk: junk)
         } catch {
             // Its own text cannot be read; the page is drawn, and read by OCR if possible.
@@ -189,11 +198,11 @@ extension DocumentService {
 
     /// For a page with some text of its own and a picture: joins its text with the text read in the picture.
     private nonisolated func both(
-        _ said: PageText, _ sheet: SharedFile, _ inspection: Inspection, _ page: Int, _ document: DocumentStore.Taken,
-        _ own: DocumentPrograms, _ job: DocumentJob, _ spent: inout Duration
+        _ said: PageText, isParted: Bool, _ sheet: SharedFile, _ inspection: Inspection, _ page: Int,
+        _ document: DocumentStore.Taken, _ own: DocumentPrograms, _ job: DocumentJob, _ spent: inout Duration
     ) async throws -> PageText {
         let rest = try await own.remainder(
-            sheet.descriptor, inspection, page: page, own: said, password: document.password)
+            sheet.descriptor, inspection, page: page, own: said, isParted: isParted, password: document.password)
         spent += rest.usage.cpu
         warn(rest.refusedLayers)
         guard let raster = rest.value else { return said }

@@ -123,7 +123,7 @@ extension DocumentService {
             var letters = 0
             for (page, text) in found.value.sorted(by: { $0.key < $1.key })
             where text.wordCount > 0 && PageAssessment(inspection.pages[page - 1], own: text) != .mixed
-                && TextPlausibility.junk(text) == nil
+                && TextPlausibility.junk(text) == nil && TextPlausibility.parted(text) == nil
             {
                 results.append(PageResult(page, text, cpu: share))
                 letters += text.wordCount * 150 + text.text.utf8.count
