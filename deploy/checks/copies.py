@@ -180,8 +180,9 @@ def main():
             is_read, wrong = f1(truth, read) >= 0.5, False
             sought = sorted({word for word in read if len(word) >= 4})
             for reader in readers.values():
-                # pdf.js leaves out the end of a line where its slice of time is over, which is not there again.
-                for _ in range(3):
+                # pdf.js leaves out the end of a line where its slice of time is over, which is elsewhere the next time. On a busy machine
+                # that is often so.
+                for _ in range(10):
                     text, found = reader(copy, sought)
                     got = words(text)
                     if f1(read, got) >= LEAST:
