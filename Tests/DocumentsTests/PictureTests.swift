@@ -187,6 +187,26 @@ private func page() async throws -> Grid {
         #expect(zip(other, [90, 40, 200] as [UInt8]).allSatisfy { abs(Int($0) - Int($1)) <= 1 }, "\(other)")
         #expect(try await colors(Array(ColorProfile.sRGB.prefix(300))) == [200, 40, 90], "a broken one says nothing")
     }
+
+    @Test func `the copy of a picture names the profile of its colours`() async throws {
+        let profile = exchanged("rXYZ", "bXYZ", in: ColorProfile.sRGB)
+        let rows = [[UInt8]](repeating: Array([200, 40, 90].repeated(40)), count: 40)
+        for (profile, most) in [(profile, 3), (Array(profile.prefix(300)), 0)] {
+            let file = png(width: 40, height: 40, bits: 8, color: 2, profile: profile, rows: rows)
+            try await withFile(file) { file in
+                let inspection = try await workshop.probe(file).value
+                try await withFile([]) { output in
+                    _ = try await workshop.assemble(file, inspection, texts: [:], into: output)
+                    let copied = try await workshop.probe(output).value
+                    let shown = try await workshop.raster(output, copied, page: 1, keepsColor: true).value
+                    let middle = (shown.height / 2 * shown.width + shown.width / 2) * 3
+                    let color = shown.pixels.dropFirst(middle).prefix(3)
+                    let meant: [UInt8] = most > 0 ? [90, 40, 200] : [200, 40, 90]
+                    #expect(zip(color, meant).allSatisfy { abs(Int($0) - Int($1)) <= most }, "\(Array(color))")
+                }
+            }
+        }
+    }
 }
 
 /// A profile in which two tags have each other's names.

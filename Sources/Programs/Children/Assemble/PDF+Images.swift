@@ -101,9 +101,36 @@ extension PDF {
             throw DocumentRefusal(.unsupported, "the JPEG has colours that a PDF does not support")
         }
         // Four inks are written the other way around.
-        return image(
+        let picture = image(
             file.memory, header.width, header.height, space, filter: "/DCTDecode",
             decode: header.components == 4 ? "[1 0 1 0 1 0 1 0]" : nil)
+        if let space = colors(of: file, .jpeg, header.components) {
+            set(qpdf_oh_get_dict(handle, picture), "/ColorSpace", space)
+        }
+        return picture
+    }
+
+    /// The colours of a picture whose numbers stay as they are: those of the profile in its file. nil: it has none that fits.
+    private func colors(of file: Bytes, _ kind: FileFormat, _ components: Int) -> Object? {
+        let profile: Object
+        switch EmbeddedProfile.find(in: file, kind) {
+        case .plain(let bytes): profile = stream(bytes, dictionary: ["/N": "\(components)"])
+        case .packed(let bytes):
+            profile = stream(bytes, dictionary: ["/N": "\(components)"], filter: "/FlateDecode")
+        case nil: return nil
+        }
+        guard data(profile, body: { Self.isProfile(Bytes($0), components) }) == true else { return nil }
+        let space = parse("[/ICCBased]")
+        qpdf_oh_append_item(handle, space, profile)
+        return space
+    }
+
+    private static func isProfile(_ bytes: Bytes, _ components: Int) -> Bool {
+        guard let name = [1: "GRAY", 3: "RGB ", 4: "CMYK"][components], let size = bytes.number(0, 4), size >= 132,
+            size <= bytes.count, let version = bytes.number(8, 1), version <= 4
+        else { return false }
+        return bytes.starts(with: name, at: 16) && bytes.starts(with: "acsp", at: 36)
+            && ["scnr", "mntr", "prtr", "spac"].contains { bytes.starts(with: $0, at: 12) }
     }
 
     /// A PDF can hold the data of a PNG, except for transparency and interlaced rows.
@@ -115,9 +142,13 @@ extension PDF {
                 "[/Indexed /DeviceRGB \(palette.count / 3 - 1) <"
                     + palette.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ">]"
             } ?? (header.components == 3 ? "/DeviceRGB" : "/DeviceGray")
-        return image(
+        let picture = image(
             png.data, header.width, header.height, space, bits: header.bits, filter: "/FlateDecode",
             parameters: "<< /Predictor 15 /Colors \(header.components) /BitsPerComponent \(header.bits)"
                 + " /Columns \(header.width) >>")
+        if png.palette == nil, let space = colors(of: file, .png, header.components) {
+            set(qpdf_oh_get_dict(handle, picture), "/ColorSpace", space)
+        }
+        return picture
     }
 }
