@@ -1,3 +1,23 @@
+-- Jobs that have ended, newest first below `top`, by what their runs say: of `most` of them those that fit. An ended run has its job's queue and kind, so
+-- that jobs which do not fit are not looked for. Errors and times are compared of dead jobs only: their last run is the one that stands here.
+-- looked: how many were looked at; last: the lowest of them.
+create or replace function millrace.ended_ids(
+    state text, lines int[], kinds int[], the_error text, since timestamptz, until timestamptz, top bigint, most int, out ids bigint[], out looked int, out last bigint
+)
+language plpgsql volatile set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+    fits text := concat_ws(' and ', 'true', case when lines is not null then 'n.queue = any ($1)' end, case when kinds is not null then 'n.kind = any ($2)' end,
+        case when state = 'dead' and the_error is not null then 'position(lower($3) in lower(n.error)) > 0' end,
+        case when state = 'dead' and since is not null then 'n.finished >= $4' end, case when state = 'dead' and until is not null then 'n.finished < $5' end);
+begin
+    execute format('
+        select coalesce(array_agg(n.id order by n.id desc) filter (where %s), ''{}''), count(*), min(n.id)
+          from (select h.id, h.queue, h.kind, h.error, h.finished from millrace.history h where h.outcome = %s and h.id < $6 order by h.id desc limit $7) n',
+        -- The outcome as a constant: the index of the few names it.
+        fits, case state when 'succeeded' then '1' when 'cancelled' then '2 and h.outcome <> 1' else '3 and h.outcome <> 1' end)
+       into ids, looked, last using lines, kinds, the_error, since, until, top, most;
+end $$;
+
 -- Finds jobs by everything that people may remember of them. Most conditions have no index, so a call looks at `most` jobs at most, newest
 -- first, and says where to continue: many short calls instead of one that takes minutes. `retrying` is a scheduled job whose last run
 -- failed, `waiting` one that waits in the middle of its work. the_group: the job's last error is in this group of failures. the_field, the_value: found by the index of the kind's field, in place of the
@@ -22,10 +42,14 @@ declare
     -- Without a condition, what is looked at is what is shown.
     size int := case when coalesce(the_queue, the_kind, the_tag, the_tenant, the_unique, the_limit_key, the_error, the_field, the_group::text, since::text, until::text) is null
                        and the_state <> 'retrying' then page else 500 end;
+    -- What has ended is looked through by its runs where they say something of the conditions.
+    by_run boolean := the_state in ('succeeded', 'cancelled', 'dead') and the_field is null
+        and (coalesce(the_queue, the_kind, the_group::text) is not null or the_state = 'dead' and coalesce(the_error, since::text, until::text) is not null);
     batch bigint[];
     hits bigint[];
     failure millrace.failure_group;
     further bigint;
+    seen int;
 begin
     if page is null or page not between 1 and 500 then
         perform millrace.refuse('page must be 1 to 500', 'page');
@@ -49,7 +73,13 @@ begin
         perform millrace.refuse('a field is given without a kind', 'kind', 'Fields belong to a kind: name the kind, too.');
     end if;
     loop
-        if the_field is null then
+        if by_run then
+            size := least(size, greatest(500, most - looked));
+            select e.ids, e.looked, case when e.looked = size then e.last end into batch, seen, further
+              from millrace.ended_ids(state, lines, case when the_group is null then kind_ids when kind_ids is null or failure.kind = any (kind_ids) then array[failure.kind] else '{}' end,
+                       the_error, since, until, coalesce(next, 9223372036854775807), size) e;
+            size := size * 4;                             -- where few fit, in few statements
+        elsif the_field is null then
             batch := array(select i from millrace.job_ids(state, narrow, null, null, next, size) i order by i desc);
         else
             select f.ids, f.next into batch, further from millrace.jobs_by_field(the_kind, the_field, the_value, next, 500) f;
@@ -78,12 +108,12 @@ begin
                     select from millrace.timer d where d.job = b.id and (d.attempt > 0 or d.crashes > 0) and h.outcome in (4, 7)))
              order by b.id desc limit page - cardinality(ids));
         ids := ids || hits;
-        looked := looked + cardinality(batch);
+        looked := looked + coalesce(seen, cardinality(batch));
         if cardinality(ids) >= page then
             next := ids[page];
             return;
         end if;
-        next := case when the_field is not null then further else batch[size] end;
+        next := case when by_run or the_field is not null then further else batch[size] end;
         if next is null or next <= failure.lo then
             next := null;                                 -- that was all
             return;
