@@ -44,8 +44,8 @@ select e.id, e.session, e.n * 8, e.at, e.at + interval '1 s', e.kind, e.queue, (
   from ended e;
 select setval('millrace.seq', :base + (:jobs::bigint + 1) * 8);
 insert into millrace.failure_note (first_at, at, session, queue, kind, error, failed, dead, jobs, lo, hi)
-select min(e.at), max(e.at), 1001, min(e.queue), e.kind, min(h.error), count(*), count(*), (array_agg(e.id order by e.id desc))[1:20], min(e.id), max(e.id)
-  from ended e join millrace.history h on h.id = e.id where e.outcome = 3 group by e.kind, e.n / 20 % 8, e.n / 20 % 5;
+select min(e.at), max(e.at), 1001, e.queue, e.kind, min(h.error), count(*), count(*), (array_agg(e.id order by e.id desc))[1:20], min(e.id), max(e.id)
+  from ended e join millrace.history h on h.id = e.id where e.outcome = 3 group by e.queue, e.kind, e.n / 20 % 8, e.n / 20 % 5;
 do $$ begin while millrace.failures_fold() > 0 loop null; end loop; end $$;
 insert into millrace.result (job, value) select e.id, jsonb_build_object('ok', true, 'note', pg_temp.evil(e.n), 'secret', 'x') from ended e where e.n % 10 = 1;
 

@@ -9,7 +9,7 @@ declare
 begin
     select o.build, o.runs, o.failed into x
       from millrace.job j join millrace.queue q on q.id = j.queue join millrace.kind k on k.id = j.kind
-     cross join lateral millrace.troubles(50, 1000) o
+     cross join lateral millrace.troubles_of(50, 1000, millrace.queue_ids(q.name)) o
      where j.id = the_job and o.trouble = 'build' and o.queue = q.name and coalesce(o.kind, k.name) = k.name
      order by o.kind nulls last limit 1;
     if not found then

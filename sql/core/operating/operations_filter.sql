@@ -150,6 +150,9 @@ declare
     source text := millrace.operation_source(the_state, lines is not null);
     fits text := 'true';
     page record;
+    size int;
+    can_note boolean;
+    noted bigint;
 begin
     if source is null or filter ? 'field' or the_state <> 'dead' and filter ?| array['error', 'since', 'until', 'group'] then
         select p.* into page from millrace.operation_page(filter, the_state, 9223372036854775807, 500, 500) p;
@@ -168,43 +171,50 @@ begin
     if lines = '{}' or kinds = '{}' then
         return;
     end if;
-    -- A look at a job is dearer than one at its place.
+    -- A look at a job is dearer than one at its place, and so is reading what a run said.
     if of_job then
         most := least(most, 4000);
         fits := fits || case when filter ? 'tag' then ' and $3 = any (j.tags)' else '' end || case when filter ? 'tenant' then ' and j.tenant = $4' else '' end
             || case when filter ? 'unique' then ' and j.unique_key = $5' else '' end || case when filter ? 'limit_key' then ' and j.limit_key = $6' else '' end;
+    elsif filter ? 'error' then
+        most := least(most, 5000);
     end if;
     fits := fits || case when lines is not null then ' and n.queue = any ($1)' else '' end || case when kinds is not null then ' and n.kind = any ($2)' else '' end
         || case when filter ? 'error' then ' and position(lower($7) in lower(n.error)) > 0' else '' end
         || case when filter ? 'since' then ' and n.at >= $8' else '' end || case when filter ? 'until' then ' and n.at < $9' else '' end;
-    execute format('
-        select count(*) as looked, count(*) filter (where %1$s) as jobs, (array_agg(n.id%2$s) filter (where %1$s))[1:%3$s] as first
-          from (select * from (%4$s) s limit $10 + 1) n%5$s',
-        -- What has ended comes in this order.
-        fits, case when the_state not in ('succeeded', 'cancelled', 'dead') then ' order by n.id desc' end, case when failure.id is not null then 200 else 50 end, source,
-        case when of_job then ' left join lateral (select x.tags, x.tenant, x.unique_key, x.limit_key from millrace.job x where x.id = n.id offset 0) j on true' end)
-       into page
-      using lines, kinds, filter ->> 'tag', filter ->> 'tenant', filter ->> 'unique', filter ->> 'limit_key', filter ->> 'error',
-            (filter ->> 'since')::timestamptz, (filter ->> 'until')::timestamptz, most;
-    looked := least(page.looked, most); whole := page.looked <= most; jobs := least(page.jobs, most); first := coalesce(page.first, '{}');
+    -- Where the counts of the groups may say it, a short look comes first: it has them all, or the newest to show.
+    can_note := the_state = 'dead' and not of_job and not filter ?| array['error', 'since', 'until'];
+    foreach size in array case when can_note then array[least(most, 2000), most] else array[most] end loop
+        execute format('
+            select count(*) as looked, count(*) filter (where n.fits) as jobs, (array_agg(n.id%2$s) filter (where n.fits))[1:%3$s] as first
+              from (select n.id, %1$s as fits from (select * from (%4$s) s limit $10 + 1) n%5$s offset 0) n',
+            -- What has ended comes in this order.
+            fits, case when the_state not in ('succeeded', 'cancelled', 'dead') then ' order by n.id desc' end, case when failure.id is not null then 200 else 50 end, source,
+            case when of_job then ' left join lateral (select x.tags, x.tenant, x.unique_key, x.limit_key from millrace.job x where x.id = n.id offset 0) j on true' end)
+           into page
+          using lines, kinds, filter ->> 'tag', filter ->> 'tenant', filter ->> 'unique', filter ->> 'limit_key', filter ->> 'error',
+                (filter ->> 'since')::timestamptz, (filter ->> 'until')::timestamptz, size;
+        looked := least(page.looked, size); whole := page.looked <= size; jobs := least(page.jobs, size); first := coalesce(page.first, '{}');
+        exit when not can_note or whole and (failure.id is null or jobs <= cardinality(first));
+        if size < most or whole then
+            noted := millrace.operation_dead_noted(kinds, lines, failure.id, case when whole then jobs end);
+            if noted is not null then
+                whole := true; jobs := noted;
+                if failure.id is not null or cardinality(first) = 0 then
+                    first := millrace.operation_dead_examples(kinds, lines, failure.id);
+                end if;
+                return;
+            end if;
+        end if;
+    end loop;
     if the_state = 'retrying' then
         -- Those whose runs have only crashed are in no index.
         whole := whole and not exists (select from (select t.crashes, t.attempt from millrace.timer t limit 20000) t where t.crashes > 0 and t.attempt = 0)
             and (select count(*) from (select from millrace.timer t limit 20001) t) <= 20000;
     end if;
-    if the_state <> 'dead' or of_job or filter ?| array['error', 'since', 'until'] or whole and (failure.id is null or jobs <= cardinality(first)) then
-        if failure.id is not null then
-            select r.* into jobs, first from millrace.operation_reach_read(failure, first) r;
-            whole := whole and page.jobs <= 200;
-        end if;
-        return;
-    end if;
-    select n.* into page from millrace.operation_reach_noted(kinds, lines, failure.id, case when whole then jobs end) n;
-    whole := page.jobs is not null;
-    if whole then
-        jobs := page.jobs; first := page.first;
-    elsif failure.id is not null then
+    if failure.id is not null then
         select r.* into jobs, first from millrace.operation_reach_read(failure, first) r;
+        whole := whole and page.jobs <= 200;
     end if;
 end $$;
 
@@ -220,34 +230,38 @@ $$;
 -- How many jobs of these kinds and lines, or of a group, have died, by the counts of the groups; null where these are not believed: they are as
 -- long as all of them together are as many as there are dead jobs. Then nobody has retried one since, and no note was lost. known: how many are
 -- dead of the kinds and lines, if that is known; else all are counted, up to 200,000.
-create or replace function millrace.operation_reach_noted(kinds int[], lines int[], the_group bigint, known bigint, out jobs bigint, out first bigint[])
+drop function if exists millrace.operation_reach_noted(int[], int[], bigint, bigint);
+create or replace function millrace.operation_dead_noted(kinds int[], lines int[], the_group bigint, known bigint) returns bigint
 language plpgsql volatile as $$
 declare
     places int[] := array(select distinct coalesce(q.main, q.id) from millrace.queue q where q.id = any (lines));
     noted bigint;
-    there bigint := known;
+    jobs bigint;
 begin
-    select sum(case when lines is null then g.dead else (select sum(p.dead) from millrace.failure_place p where p.failure = g.id and p.queue = any (places)) end)
-             filter (where known is null or kinds is null or g.kind = any (kinds)),
-           coalesce(sum(case when lines is null then g.dead else (select sum(p.dead) from millrace.failure_place p where p.failure = g.id and p.queue = any (places)) end)
-             filter (where (kinds is null or g.kind = any (kinds)) and (the_group is null or g.id = the_group)), 0)
-      into noted, jobs from millrace.failure_group g;
-    if known is null then
-        noted := (select sum(g.dead) from millrace.failure_group g);
-        if noted <= 200000 then
-            there := (select count(*) from (select from millrace.history h where h.outcome = 3 and h.outcome <> 1 limit 200001) h);
-        end if;
+    select sum(n.dead) filter (where known is null or kinds is null or n.kind = any (kinds)),
+           coalesce(sum(n.dead) filter (where (kinds is null or n.kind = any (kinds)) and (the_group is null or n.id = the_group)), 0)
+      into noted, jobs
+      from (select g.id, g.kind, case when lines is null then g.dead
+                   else (select sum(p.dead) from millrace.failure_place p where p.failure = g.id and p.queue = any (places)) end as dead
+              from millrace.failure_group g offset 0) n;
+    if known is not null then
+        return case when noted = known then jobs end;
     end if;
-    if noted is distinct from there then
-        jobs := null;
-        return;
-    end if;
-    first := array(
-        select e.job from millrace.failure_group g cross join lateral unnest(g.examples) e(job)
-         where (kinds is null or g.kind = any (kinds)) and (the_group is null or g.id = the_group)
-           and exists (select from millrace.history h where h.outcome = 3 and h.outcome <> 1 and h.id = e.job and (lines is null or h.queue = any (lines)))
-         order by e.job desc limit 50);
+    noted := (select sum(g.dead) from millrace.failure_group g);
+    return case when noted <= 200000 and noted = (select count(*) from (select from millrace.history h where h.outcome = 3 and h.outcome <> 1 limit noted + 1) h) then jobs end;
 end $$;
+
+-- Some of them, by the examples of the groups: the newest 50 that are still dead.
+create or replace function millrace.operation_dead_examples(kinds int[], lines int[], the_group bigint) returns bigint[]
+language sql volatile as $$
+    select array(
+        select e.job from (
+            select e.job from millrace.failure_group g cross join lateral unnest(g.examples) e(job)
+             where (kinds is null or g.kind = any (kinds)) and (the_group is null or g.id = the_group) order by e.job desc limit 1000) e
+         where exists (select from millrace.history h where h.outcome = 3 and h.outcome <> 1 and h.id = e.job and (lines is null or h.queue = any (lines)))
+           and (lines is null or exists (select from millrace.job j where j.id = e.job and j.queue = any (lines) offset 0))
+         order by e.job desc limit 50)
+$$;
 
 -- How many jobs an action would reach: exactly, or at least, by a look at 20,000 at most, however many there are.
 create or replace function millrace.operation_count(filter jsonb, places text[], out jobs bigint, out is_exact boolean, out looked int, out first bigint[], out states text[])

@@ -67,77 +67,82 @@ end $$;
 --   retrying  at least 10 jobs wait for another attempt, and fewer succeeded in the last hour.
 -- cap: where counting the retries of a queue and kind stops; all together stop at ten times as many.
 -- One line for each queue and kind, the gravest first in this order: build, failing, retrying. The tallies are read up to 100,000 rows back.
-create or replace function millrace.troubles(most int default 50, cap int default 10000)
-returns table (trouble text, queue text, kind text, runs bigint, failed bigint, span_s int, retrying bigint, build text, error text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+-- of_queues: of these queues' lines alone.
+create or replace function millrace.troubles_of(most int, cap int, of_queues int[])
+returns table (trouble text, queue text, kind text, runs bigint, failed bigint, span_s int, retrying bigint, build text)
+language plpgsql volatile set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
 declare
     t timestamptz := millrace.now();
     least_runs constant int := 10;
 begin
-    for trouble, queue, kind, runs, failed, span_s, retrying, build in
-        with said as materialized (
-            select y.at, y.session, y.queue, y.kind, y.succeeded, y.failed from millrace.tally y
-             where y.at > t - interval '1 hour' order by y.at desc limit 100000
-        ), ended as materialized (
-            select s.session, q.name as queue, s.kind, sum(s.succeeded) as good, sum(s.failed) as bad,
-                   coalesce(sum(s.succeeded) filter (where s.at > t - interval '5 min'), 0) as good_now,
-                   coalesce(sum(s.failed) filter (where s.at > t - interval '5 min'), 0) as bad_now
-              from said s join millrace.queue q on q.id = s.queue group by s.session, q.name, s.kind
-        ), builds as (
-            -- What each build of the workers did, and the newest build that ran the kind.
-            select e.queue, e.kind, p.version, sum(e.good + e.bad) as n, sum(e.bad) as bad,
-                   row_number() over (partition by e.queue, e.kind order by max(p.started_at) desc) as place
-              from ended e join millrace.process p on p.session = e.session group by e.queue, e.kind, p.version
-        ), by_kind as (
-            select b.queue, b.kind, max(b.version) filter (where b.place = 1) as build,
-                   coalesce(sum(b.n) filter (where b.place = 1), 0) as new_n, coalesce(sum(b.bad) filter (where b.place = 1), 0) as new_bad,
-                   coalesce(sum(b.n) filter (where b.place > 1), 0) as old_n, coalesce(sum(b.bad) filter (where b.place > 1), 0) as old_bad
-              from builds b group by b.queue, b.kind
-        ), compared as (
-            select k.* from by_kind k
-            union all
-            -- Of all kinds that went well on earlier builds: one that always fails would hide what the newest build does to the others.
-            select k.queue, null, (array_agg(k.build order by k.new_n desc))[1], sum(k.new_n), sum(k.new_bad), sum(k.old_n), sum(k.old_bad)
-              from by_kind k where k.old_n > 0 and k.old_bad * 4 < k.old_n and k.new_n > 0 group by k.queue
-        ), waiting as materialized (
-            select q.name as queue, r.kind, sum(r.n) as n from millrace.retries(troubles.cap) r join millrace.queue q on q.id = r.queue group by q.name, r.kind
-        ), kinds as (
-            select e.queue, e.kind, sum(e.good) as good, sum(e.bad) as bad, sum(e.good_now) as good_now, sum(e.bad_now) as bad_now
-              from ended e group by e.queue, e.kind
-        ), whole as (
-            -- The queue itself as a kind without a number.
-            select k.queue, k.kind, k.good, k.bad, k.good_now, k.bad_now from kinds k
-            union all
-            select k.queue, null, sum(k.good), sum(k.bad), sum(k.good_now), sum(k.bad_now) from kinds k group by k.queue
-            union all
-            select w.queue, w.kind, 0, 0, 0, 0 from waiting w where not exists (select from kinds k where k.queue = w.queue and k.kind = w.kind)
-        ), judged as (
-            select w.queue, w.kind, s.n, s.bad, s.span, coalesce(a.n, 0) as retrying, c.build,
-                   case when c.new_n >= least_runs and c.new_bad * 2 >= c.new_n and c.old_n >= least_runs and c.old_bad * 4 < c.old_n then 'build'
-                        when s.n >= least_runs and s.bad * 2 >= s.n then 'failing'
-                        when w.kind is not null and a.n >= least_runs and a.n > w.good then 'retrying' end as trouble,
-                   c.new_n, c.new_bad
-              from whole w
-             cross join lateral (
-                select case when f.now then w.good_now + w.bad_now else w.good + w.bad end as n,
-                       case when f.now then w.bad_now else w.bad end as bad, case when f.now then 300 else 3600 end as span
-                  from (select w.good_now + w.bad_now >= least_runs as now) f) s
-              left join waiting a on a.queue = w.queue and a.kind = w.kind
-              left join compared c on c.queue = w.queue and c.kind is not distinct from w.kind
-        )
-        select g.trouble, g.queue, k.name, case g.trouble when 'build' then g.new_n else g.n end, case g.trouble when 'build' then g.new_bad else g.bad end,
-               case g.trouble when 'build' then 3600 else g.span end, g.retrying, case g.trouble when 'build' then g.build end
-          from judged g left join millrace.kind k on k.id = g.kind
-         where g.trouble is not null
-           and (g.kind is not null or not exists (select from judged o where o.queue = g.queue and o.kind is not null and o.trouble is not null
-                                                      and (g.trouble <> 'build' or o.trouble = 'build')))
-         order by array_position(array['build', 'failing', 'retrying'], g.trouble), g.bad desc, g.queue, k.name
-         limit most
-    loop
-        error := millrace.top_error(queue, kind);
-        return next;
-    end loop;
+    return query
+    with said as materialized (
+        select y.at, y.session, y.queue, y.kind, y.succeeded, y.failed from millrace.tally y
+         where y.at > t - interval '1 hour' order by y.at desc limit 100000
+    ), ended as materialized (
+        select s.session, q.name as queue, s.kind, sum(s.succeeded) as good, sum(s.failed) as bad,
+               coalesce(sum(s.succeeded) filter (where s.at > t - interval '5 min'), 0) as good_now,
+               coalesce(sum(s.failed) filter (where s.at > t - interval '5 min'), 0) as bad_now
+          from said s join millrace.queue q on q.id = s.queue where of_queues is null or s.queue = any (of_queues) group by s.session, q.name, s.kind
+    ), builds as (
+        -- What each build of the workers did, and the newest build that ran the kind.
+        select e.queue, e.kind, p.version, sum(e.good + e.bad) as n, sum(e.bad) as bad,
+               row_number() over (partition by e.queue, e.kind order by max(p.started_at) desc) as place
+          from ended e join millrace.process p on p.session = e.session group by e.queue, e.kind, p.version
+    ), by_kind as (
+        select b.queue, b.kind, max(b.version) filter (where b.place = 1) as build,
+               coalesce(sum(b.n) filter (where b.place = 1), 0) as new_n, coalesce(sum(b.bad) filter (where b.place = 1), 0) as new_bad,
+               coalesce(sum(b.n) filter (where b.place > 1), 0) as old_n, coalesce(sum(b.bad) filter (where b.place > 1), 0) as old_bad
+          from builds b group by b.queue, b.kind
+    ), compared as (
+        select k.* from by_kind k
+        union all
+        -- Of all kinds that went well on earlier builds: one that always fails would hide what the newest build does to the others.
+        select k.queue, null, (array_agg(k.build order by k.new_n desc))[1], sum(k.new_n), sum(k.new_bad), sum(k.old_n), sum(k.old_bad)
+          from by_kind k where k.old_n > 0 and k.old_bad * 4 < k.old_n and k.new_n > 0 group by k.queue
+    ), waiting as materialized (
+        select q.name as queue, r.kind, sum(r.n) as n from millrace.retries(cap) r join millrace.queue q on q.id = r.queue
+         where of_queues is null or r.queue = any (of_queues) group by q.name, r.kind
+    ), kinds as (
+        select e.queue, e.kind, sum(e.good) as good, sum(e.bad) as bad, sum(e.good_now) as good_now, sum(e.bad_now) as bad_now
+          from ended e group by e.queue, e.kind
+    ), whole as (
+        -- The queue itself as a kind without a number.
+        select k.queue, k.kind, k.good, k.bad, k.good_now, k.bad_now from kinds k
+        union all
+        select k.queue, null, sum(k.good), sum(k.bad), sum(k.good_now), sum(k.bad_now) from kinds k group by k.queue
+        union all
+        select w.queue, w.kind, 0, 0, 0, 0 from waiting w where not exists (select from kinds k where k.queue = w.queue and k.kind = w.kind)
+    ), judged as (
+        select w.queue, w.kind, s.n, s.bad, s.span, coalesce(a.n, 0) as retrying, c.build,
+               case when c.new_n >= least_runs and c.new_bad * 2 >= c.new_n and c.old_n >= least_runs and c.old_bad * 4 < c.old_n then 'build'
+                    when s.n >= least_runs and s.bad * 2 >= s.n then 'failing'
+                    when w.kind is not null and a.n >= least_runs and a.n > w.good then 'retrying' end as trouble,
+               c.new_n, c.new_bad
+          from whole w
+         cross join lateral (
+            select case when f.now then w.good_now + w.bad_now else w.good + w.bad end as n,
+                   case when f.now then w.bad_now else w.bad end as bad, case when f.now then 300 else 3600 end as span
+              from (select w.good_now + w.bad_now >= least_runs as now) f) s
+          left join waiting a on a.queue = w.queue and a.kind = w.kind
+          left join compared c on c.queue = w.queue and c.kind is not distinct from w.kind
+    )
+    select g.trouble, g.queue, k.name, case g.trouble when 'build' then g.new_n else g.n end::bigint, case g.trouble when 'build' then g.new_bad else g.bad end::bigint,
+           case g.trouble when 'build' then 3600 else g.span end, g.retrying::bigint, case g.trouble when 'build' then g.build end
+      from judged g left join millrace.kind k on k.id = g.kind
+     where g.trouble is not null
+       and (g.kind is not null or not exists (select from judged o where o.queue = g.queue and o.kind is not null and o.trouble is not null
+                                                  and (g.trouble <> 'build' or o.trouble = 'build')))
+     order by array_position(array['build', 'failing', 'retrying'], g.trouble), g.bad desc, g.queue, k.name
+     limit troubles_of.most;
 end $$;
+
+create or replace function millrace.troubles(most int default 50, cap int default 10000)
+returns table (trouble text, queue text, kind text, runs bigint, failed bigint, span_s int, retrying bigint, build text, error text)
+language sql volatile security definer set search_path = pg_catalog, pg_temp set jit = off set enable_seqscan = off as $$
+    select o.trouble, o.queue, o.kind, o.runs, o.failed, o.span_s, o.retrying, o.build, millrace.top_error(o.queue, o.kind)
+      from millrace.troubles_of(troubles.most, troubles.cap, null) with ordinality o(trouble, queue, kind, runs, failed, span_s, retrying, build, place) order by o.place
+$$;
 select millrace.door_is('operating', 'troubles', 'worker, viewer', 'staff');
 
 -- Rooms where something waits, and how many living workers serve them. unsure: workers of an earlier version, which do not say what they
