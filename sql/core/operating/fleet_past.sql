@@ -71,7 +71,6 @@ declare
     t timestamptz := millrace.now();
     first bigint := floor(extract(epoch from t - interval '14 days') / 600)::bigint * 600;
     last bigint := ceil(extract(epoch from t))::bigint;
-    ended int[] := array(select distinct x from unnest(millrace.sample_wanted(2, '*', before) || millrace.sample_wanted(2, '*', after)) x);
     timed int[] := array(select distinct x from unnest(millrace.sample_wanted(6, '*', before) || millrace.sample_wanted(6, '*', after)) x);
 begin
     if before is null or after is null then
@@ -85,10 +84,10 @@ begin
     end if;
     return query
     with sums as materialized (
-        select k.name as kind, k.detail as version, sum(n.v) filter (where n.c = 0)::bigint as succeeded, coalesce(sum(n.v) filter (where n.c = 1), 0)::bigint as failed,
+        select n.kind, n.version, sum(n.v) filter (where n.c = 0)::bigint as succeeded, coalesce(sum(n.v) filter (where n.c = 1), 0)::bigint as failed,
                coalesce(sum(n.v) filter (where n.c = 2), 0)::bigint as dead, coalesce(sum(n.v) filter (where n.c in (0, 1, 3, 4)), 0)::bigint as runs,
                sum(n.v) filter (where n.c = 5)::float8 as ms
-          from millrace.sample_numbers(2, ended, first, last, 600) n join millrace.sample_key k on k.id = n.key group by k.name, k.detail
+          from millrace.sample_builds('*', array[before, after], first, last, 600) n group by n.kind, n.version
     ), took as materialized (
         select x.kind, x.version, millrace.sample_quantile(array_agg(x.c), array_agg(x.v), 0.95) as p95
           from (select k.name as kind, k.detail as version, n.c, sum(n.v)::bigint as v

@@ -34,7 +34,7 @@ end $$;
 select millrace.door_is('operating', 'kinds_now', 'admin, viewer', 'staff');
 
 -- Runs of a kind that ended in the `span` up to now, by version of the workers, the one that ended a run last first; from samples, by minutes up to three hours and
--- else by ten minutes. first_at, last_at: of the samples that had any. At most 200 combinations of version and queue are read, those that were seen last.
+-- else by ten minutes. first_at, last_at: of the samples that had any. At most 200 versions are read, those that were seen last.
 create or replace function millrace.kind_past(the_kind text, span interval default '1 day')
 returns table (version text, succeeded bigint, failed bigint, dead bigint, retried bigint, cancelled bigint, snoozed bigint,
     run_s float8, wait_s float8, p50_s float8, p95_s float8, first_at timestamptz, last_at timestamptz)
@@ -44,7 +44,6 @@ declare
     level int := case when span <= interval '3 hours' then 60 else 600 end;
     until bigint := ceil(extract(epoch from millrace.now()))::bigint;
     since bigint;
-    ended int[] := array(select k.id from millrace.sample_key k where k.what = 2 and k.name <> '' and k.name = the_kind order by k.seen_at desc, k.id desc limit 200);
     timed int[] := array(select k.id from millrace.sample_key k where k.what = 6 and k.name <> '' and k.name = the_kind order by k.seen_at desc, k.id desc limit 200);
 begin
     if span is null or span < interval '1 minute' or span > interval '15 days' then
@@ -53,12 +52,12 @@ begin
     since := floor((until - extract(epoch from span)) / level)::bigint * level;
     return query
     with sums as materialized (
-        select k.detail as version, min(n.at) as first_at, max(n.at) as last_at,
+        select n.version, min(n.at) as first_at, max(n.at) as last_at,
                coalesce(sum(n.v) filter (where n.c = 0), 0)::bigint as succeeded, coalesce(sum(n.v) filter (where n.c = 1), 0)::bigint as failed,
                coalesce(sum(n.v) filter (where n.c = 2), 0)::bigint as dead, coalesce(sum(n.v) filter (where n.c = 3), 0)::bigint as cancelled,
                coalesce(sum(n.v) filter (where n.c = 4), 0)::bigint as snoozed, sum(n.v) filter (where n.c = 5)::float8 as ms, sum(n.v) filter (where n.c = 6)::float8 as wait,
                coalesce(sum(n.v) filter (where n.c in (0, 1, 3, 4)), 0) - coalesce(sum(n.v) filter (where n.c = 7), 0) as waits
-          from millrace.sample_numbers(2, ended, since, until, level) n join millrace.sample_key k on k.id = n.key group by k.detail
+          from millrace.sample_builds(nullif(the_kind, ''), null, since, until, level) n group by n.version
     ), buckets as (
         select k.detail as version, n.c, sum(n.v)::bigint as v
           from millrace.sample_numbers(6, timed, since, until, level) n join millrace.sample_key k on k.id = n.key group by k.detail, n.c

@@ -16,10 +16,11 @@ create or replace function millrace.sample_slots() returns int language sql immu
 --   5 storage     samples, kilobytes, dead rows, age of the oldest transaction in s, age of the oldest snapshot in transactions, days of history ahead,
 --                 thousands of job ids ahead, strays; by table, '' is all
 --   6 times       runs by how long they took, see sample_times(); by kind and version, '' and '' is all. Minutes for a day, and ten minutes
+--   7 builds      as 2, by kind and version in all queues together: with thousands of queues there are as many times as many of 2. '' and '' is all
 create or replace function millrace.sample_rules() returns table (what smallint, fold text)
 language sql immutable parallel safe as $$
     values (1::smallint, 'sfffssm'), (2::smallint, 'sssssffs'), (3::smallint, 'smsssss'), (4::smallint, 'smfffffsm'),
-           (5::smallint, 'sffmmsfm'), (6::smallint, repeat('s', 46))
+           (5::smallint, 'sffmmsfm'), (6::smallint, repeat('s', 46)), (7::smallint, 'sssssffs')
 $$;
 
 create or replace function millrace.sample_fold_of(the_what int) returns text

@@ -76,6 +76,31 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
        and case when the_detail is null or the_detail = '*' then true else k.detail = the_detail end
 $$;
 
+-- Ends by kind and version in all queues: of one kind, * for each, or '' for all together; of these versions, null for each. They are kept so since a
+-- sample that knew how (7); before that they are those of each queue (2).
+create or replace function millrace.sample_builds(the_kind text, versions text[], first bigint, last bigint, level int)
+returns table (kind text, version text, at bigint, c int, v bigint)
+language plpgsql stable set search_path = pg_catalog, pg_temp set jit = off as $$
+declare
+    whole int := (millrace.sample_wanted(7, null))[1];
+    since bigint := coalesce((select date_part('epoch', least(
+        (select min(p.at) from millrace.sample_pack p where p.what = 7 and p.key = whole and p.step in (10, 60, 600)),
+        (select f.at from millrace.sample_fresh f where f.what = 7 order by f.at limit 1)))::bigint), last);
+    wanted int[];
+    one int;
+begin
+    foreach one in array array[2, 7] loop
+        continue when case one when 2 then first >= since else last <= since end;
+        wanted := array(select k.id from millrace.sample_key k
+                         where k.what = one and case the_kind when '*' then k.name <> '' else k.name = the_kind end and (versions is null or k.detail = any (versions))
+                         order by k.seen_at desc, k.id desc limit 2000);
+        return query
+        select k.name, k.detail, n.at, n.c, n.v
+          from millrace.sample_numbers(one, wanted, case one when 2 then first else greatest(first, since) end, case one when 2 then least(last, since) else last end, level) n
+          join millrace.sample_key k on k.id = n.key;
+    end loop;
+end $$;
+
 -- How many points fit: 500, and fewer where each of many things is asked for.
 create or replace function millrace.sample_points(wanted int[]) returns int
 language sql immutable as $$ select greatest(10, least(500, 20000 / greatest(1, cardinality(wanted)), case when cardinality(wanted) > 1 then 150 else 500 end)) $$;
@@ -140,7 +165,7 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp s
 declare
     -- All together is stored only for all versions.
     each text := case when the_version is null then the_kind else coalesce(the_kind, '*') end;
-    wanted int[] := millrace.sample_wanted(2, each, the_version);
+    wanted int[] := millrace.sample_wanted(7, each, the_version);
     timed int[] := millrace.sample_wanted(6, each, the_version);
     plan record;
     took_level int;
@@ -152,9 +177,9 @@ begin
     took_step := greatest(plan.step_s, took_level);
     return query
     with read as materialized (
-        select case when the_kind is not null then k.name end as kind, case when the_version is not null then k.detail end as version,
+        select case when the_kind is not null then n.kind end as kind, case when the_version is not null then n.version end as version,
                n.at / plan.step_s * plan.step_s as at, n.c, n.v
-          from millrace.sample_numbers(2, wanted, plan.first, plan.last, plan.level) n join millrace.sample_key k on k.id = n.key
+          from millrace.sample_builds(coalesce(each, ''), case when the_version <> '*' then array[the_version] end, plan.first, plan.last, plan.level) n
     ), seen as (
         select r.kind, r.version, r.at, coalesce(sum(r.v) filter (where r.c = 0), 0)::bigint as succeeded, coalesce(sum(r.v) filter (where r.c = 1), 0)::bigint as failed,
                coalesce(sum(r.v) filter (where r.c = 2), 0)::bigint as dead, coalesce(sum(r.v) filter (where r.c = 3), 0)::bigint as cancelled,

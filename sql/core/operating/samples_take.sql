@@ -120,8 +120,8 @@ declare
     surplus timestamptz;
     kinds text[];
     versions text[];
-    queues text[];
     vals bigint[];
+    one record;
 begin
     surplus := (select y.at from millrace.tally y where y.at > since and y.at <= cut order by y.at offset 20000 limit 1);
     if surplus - interval '1 microsecond' > since then    -- more beats than are read at once: the rest comes with the next sample
@@ -129,24 +129,32 @@ begin
     end if;
     update millrace.sample_state s set tally_at = greatest(s.tally_at, cut);
 
-    with ended as materialized (
-        select k.name as kind, coalesce(left(p.version, 128), '') as version, q.name as queue, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c,
-               sum(y.cancelled) as d, sum(y.snoozed) as e, sum(y.ms) as f, coalesce(sum(y.wait_ms), 0) as g,
-               greatest(0, sum(y.succeeded + y.failed + y.cancelled + y.snoozed - coalesce(y.waits, 0))) as h
-          from millrace.tally y join millrace.kind k on k.id = y.kind join millrace.queue q on q.id = y.queue
-          left join millrace.process p on p.session = y.session
-         where y.at > since and y.at <= cut group by 1, 2, 3
-    ), said as (
-        select * from ended
-        union all
-        select '', '', '', sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), sum(g), sum(h) from ended having count(*) > 0
-    )
-    select array_agg(s.kind order by s.kind, s.version, s.queue), array_agg(s.version order by s.kind, s.version, s.queue),
-           array_agg(s.queue order by s.kind, s.version, s.queue),
-           (select array_agg(c.v::bigint order by o.kind, o.version, o.queue, c.c) from said o
-             cross join lateral (values (1, o.a), (2, o.b), (3, o.c), (4, o.d), (5, o.e), (6, o.f), (7, o.g), (8, o.h)) c(c, v))
-      into kinds, versions, queues, vals from said s;
-    perform millrace.sample_put(2, slot, vals, kinds, versions, queues);
+    for one in
+        with ended as materialized (
+            select k.name as kind, coalesce(left(p.version, 128), '') as version, q.name as queue, sum(y.succeeded) as a, sum(y.failed) as b, sum(y.dead) as c,
+                   sum(y.cancelled) as d, sum(y.snoozed) as e, sum(y.ms) as f, coalesce(sum(y.wait_ms), 0) as g,
+                   greatest(0, sum(y.succeeded + y.failed + y.cancelled + y.snoozed - coalesce(y.waits, 0))) as h
+              from millrace.tally y join millrace.kind k on k.id = y.kind join millrace.queue q on q.id = y.queue
+              left join millrace.process p on p.session = y.session
+             where y.at > since and y.at <= cut group by 1, 2, 3
+        ), said as materialized (
+            select 2 as what, x.* from ended x
+            union all
+            select 7, x.kind, x.version, '', sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), sum(g), sum(h) from ended x group by x.kind, x.version
+            union all
+            select w.what, '', '', '', sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), sum(g), sum(h)
+              from ended x cross join (values (2), (7)) w(what) group by w.what
+        ), listed as (
+            select s.what, array_agg(s.kind order by s.kind, s.version, s.queue) as kinds, array_agg(s.version order by s.kind, s.version, s.queue) as versions,
+                   array_agg(s.queue order by s.kind, s.version, s.queue) as queues from said s group by s.what
+        ), counted as (
+            select o.what, array_agg(c.v::bigint order by o.kind, o.version, o.queue, c.c) as vals from said o
+             cross join lateral (values (1, o.a), (2, o.b), (3, o.c), (4, o.d), (5, o.e), (6, o.f), (7, o.g), (8, o.h)) c(c, v) group by o.what
+        )
+        select l.*, c.vals from listed l join counted c on c.what = l.what order by l.what
+    loop
+        perform millrace.sample_put(one.what, slot, one.vals, one.kinds, one.versions, one.queues);
+    end loop;
 
     with took as materialized (
         select k.name as kind, coalesce(left(p.version, 128), '') as version, b.bucket, sum(b.n) as n
