@@ -333,9 +333,9 @@ let package = Package(
         .target(
             name: "Notices",
             dependencies: [
-                "CommandKit", "Encodings", "Encryption", "Faults", "MillraceJobs", "JSON", "Postgres", "RoomKit",
-                "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Templates", "Threads",
-                "Transfers",
+                "CommandKit", "Encodings", "Encryption", "Faults", "MillraceJobs", "JSON", "PageKit", "Postgres",
+                "RoomKit", "RoomSchemas", "SettingsKit", "Signatures", "Supervision", "Telemetry", "Templates",
+                "Threads", "Transfers",
             ], path: "Sources/Domains/Notices",
             swiftSettings: strict),
 

@@ -38,8 +38,19 @@ import Testing
         let question = ["asks": "order.place", "step": "large-order", "due": "2027-01-31 18:00 (UTC)"]
         #expect(
             words("approval.asked", question).line
-                == "order.place asks for your answer\nThe question: large-order. Please answer by 2027-01-31 18:00 (UTC)."
+                == "order.place asks for your answer\nThe question: large-order. Please answer by 18:00 on 31 January 2027 (UTC)."
         )
+        #expect(words("approval.asked", question, locale: "de").body.hasSuffix("bis 18:00 am 31. Januar 2027 (UTC)."))
+        #expect(words("approval.asked", question, locale: "ar").body.contains("18:00 يوم 31 يناير 2027 (UTC)"))
+        let alarm = ["title": "Ben", "body": "Ben should have checked in by 2027-02-01 06:05 (Europe/Vienna)."]
+        #expect(
+            words("alarm.raised", alarm).body
+                == "Ben should have checked in by 06:05 on 1 February 2027 (Europe/Vienna).")
+        let plan = ["plan": "Family", "until": "2027-01-31"]
+        #expect(words("subscription.ending", plan).title == "Your subscription ends on 31 January 2027")
+        #expect(words("subscription.ending", plan, locale: "de").title == "Dein Abo endet am 31. Januar 2027")
+        // Of an app's own notices nothing is rewritten.
+        #expect(words("own.order", ["body": "2027-01-31 18:00 (UTC)"]).body == "2027-01-31 18:00 (UTC)")
         #expect(words("receipt", ["text": "Thank you"]) == NoticeWords(title: "Shop", body: "Thank you"))
         #expect(words("receipt").body == "There is something new for you.")
         for kind in [

@@ -81,14 +81,14 @@ import Testing
             #expect(try await connection.state() == "cancelled pro ada")
             let pending =
                 "select kind || ' ' || (data ->> 'until') || ' ' || (due_at at time zone 'UTC')::date from millrace.notice where status = 'pending'"
-            #expect(try await connection.column(pending) == ["subscription.ending 30.5.2027 2027-05-27"])
+            #expect(try await connection.column(pending) == ["subscription.ending 2027-05-30 2027-05-27"])
             _ = try await connection.value(
                 "test.tell('subscription_stripe', array[test.stripe(2, 'updated', 'active', 50, 20)], 's', 'ada')")
             #expect(try await connection.column(pending).isEmpty)
             _ = try await connection.value(
                 #"test.tell('subscription_stripe', array[test.stripe(3, 'updated', 'active', 90, 20, '{"cancel_at_period_end": true}')], 's', 'ada')"#
             )
-            #expect(try await connection.column(pending) == ["subscription.ending 30.5.2027 2027-05-27"])
+            #expect(try await connection.column(pending) == ["subscription.ending 2027-05-30 2027-05-27"])
             try await Self.advance("20 days", connection)
             #expect(try await connection.state() == "expired pro ada")
         }

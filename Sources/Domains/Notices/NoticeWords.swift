@@ -1,3 +1,4 @@
+import PageKit
 package import Signatures
 
 /// The words that a person reads or hears.
@@ -40,6 +41,7 @@ package struct NoticeWords: Sendable, Equatable {
         if let own = phrases.of(sending, words) {
             (words.title, words.body) = (clean(own.title, 200), clean(own.body, 1500))
         }
+        (words.title, words.body) = (language.dated(words.title, sending.kind), language.dated(words.body, sending.kind))
         // A rehearsal must never look like a real alarm.
         if sending.data.isTrue("test") || sending.data.isTrue("drill"), !words.title.hasPrefix("TEST") {
             words.title = clean("\(language.test) \(words.title)", 200)
@@ -86,6 +88,19 @@ enum NoticeLanguage {
         case "ar": self = .arabic
         default: self = .english
         }
+    }
+
+    /// Days and times of our own kinds as the language writes them. In the data they stand as `2026-11-28 19:03 (Europe/Vienna)`, for templates and apps.
+    func dated(_ text: String, _ kind: String) -> String {
+        let words =
+            switch self {
+            case .english: PageWords(language: "en")
+            case .german: PageWords(language: "de")
+            case .arabic: PageWords(language: "ar")
+            }
+        if kind.hasPrefix("alarm.") || kind.hasPrefix("approval.") { return words.saying(timesOf: text) }
+        guard kind.hasPrefix("subscription.") else { return text }
+        return text.replacing(/\d{4}-\d\d-\d\d/) { words.day($0.0) ?? String($0.0) }
     }
 
     var plain: String {

@@ -103,6 +103,9 @@ package struct ConsoleService: Sendable {
             },
             Route(.post, "\(base)/signout", access: .verified, limit: 8192) { request in try await signOut(request) },
             Route(.post, "\(base)/look", access: .verified, limit: 8192) { request in await choose(request) },
+            Route(.post, "\(base)/mail/find", access: .verified, limit: 16_384) { request in
+                await paced(try await findMail(request))
+            },
             Route(.get, "\(base)/live", access: .verified) { request in await paced(await liveStream(request)) },
             Route(.post, "\(base)/act/{action}", access: .verified, limit: ConsoleAction.largestForm) { request in
                 try await act(request)
@@ -245,7 +248,7 @@ package struct ConsoleService: Sendable {
     func context(_ request: Request, _ visitor: Visitor) -> PageContext {
         PageContext(
             request: request, visitor: visitor, reader: ConsoleReader(pool: pool, roles: roles, visitor: visitor),
-            live: live, blobs: options.blobs,
+            live: live, blobs: options.blobs, queries: options.access.queries,
             frames: options.frameAncestors == "'none'" ? "" : options.frameAncestors)
     }
 

@@ -11,6 +11,7 @@ struct PageContext: Sendable {
     let live: LiveLook
     /// Reads a blob by its name, on these connections; nil: this console has no store.
     let blobs: (@Sendable (String, Pool) async throws -> [UInt8]?)?
+    let queries: SealedQuery
     /// Which sites may show the console in a frame; they stand around its own frames, too.
     var frames = ""
     var now = Date()

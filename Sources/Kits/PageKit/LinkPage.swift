@@ -174,7 +174,7 @@ package enum LinkPage {
     /// `2026-11-28 19:03 (Europe/Vienna)` as the language writes it, and in order also among words that are written from right to left.
     package static func time(_ text: String, _ words: PageWords) -> String {
         let parts = text.split(separator: " ", maxSplits: 2).map(String.init)
-        guard var out = day(parts.first, words) else { return "<bdi dir=\"ltr\">\(escaped(text))</bdi>" }
+        guard var out = parts.first.flatMap({ words.day($0) }) else { return "<bdi dir=\"ltr\">\(escaped(text))</bdi>" }
         if parts.count > 1 { out += words.comma + escaped(parts[1]) }
         if parts.count > 2 { out += " <bdi dir=\"ltr\">\(escaped(parts[2]))</bdi>" }
         return "<bdi>\(out)</bdi>"
@@ -183,14 +183,9 @@ package enum LinkPage {
     /// Behind “at” or “by” in a sentence: `19:03 on 28 November 2026 (Europe/Vienna)`.
     package static func timeWithin(_ text: String, _ words: PageWords) -> String {
         let parts = text.split(separator: " ", maxSplits: 2).map(String.init)
-        guard parts.count == 3, let day = day(parts[0], words) else { return time(text, words) }
+        guard parts.count == 3, let day = words.day(parts[0]) else { return time(text, words) }
         return "<bdi>\(escaped(parts[1])) \(words.say("on", "am", "يوم")) \(day)"
             + " <bdi dir=\"ltr\">\(escaped(parts[2]))</bdi></bdi>"
-    }
-
-    private static func day(_ text: String?, _ words: PageWords) -> String? {
-        let parts = text?.split(separator: "-").compactMap { Int($0) } ?? []
-        return parts.count == 3 && (1...12).contains(parts[1]) ? words.day(parts[0], parts[1], parts[2]) : nil
     }
 
     package static func escaped(_ text: String) -> String {

@@ -12,6 +12,11 @@ package struct PageWords {
         language = Self.languages.contains(said) ? said : "en"
     }
 
+    /// - Parameter language: English where it is none of ours.
+    package init(language: String) {
+        self.language = Self.languages.contains(language) ? language : "en"
+    }
+
     /// In the reader's own language if that is known, else in what the browser asks for.
     package init(_ facts: JSONValue, accepting languages: String?) {
         self = facts["language"]?.text == nil ? PageWords(accepting: languages) : PageWords(facts)
@@ -84,6 +89,19 @@ package struct PageWords {
     package func day(_ year: Int, _ month: Int, _ day: Int) -> String {
         let name = Self.months[language]?[month - 1] ?? ""
         return say("\(day) \(name) \(year)", "\(day). \(name) \(year)", "\(day) \(name) \(year)")
+    }
+
+    /// `2026-11-28` as a day; nil: it is not one.
+    package func day(_ text: some StringProtocol) -> String? {
+        let parts = text.split(separator: "-").compactMap { Int($0) }
+        return parts.count == 3 && (1...12).contains(parts[1]) ? day(parts[0], parts[1], parts[2]) : nil
+    }
+
+    /// Each `2026-11-28 19:03 (Europe/Vienna)` of a text as it is said behind “at” or “by”: `19:03 on 28 November 2026 (Europe/Vienna)`.
+    package func saying(timesOf text: String) -> String {
+        text.replacing(/(\d{4}-\d\d-\d\d) (\d\d:\d\d) (\([A-Za-z0-9_+\-\/]+\))/) { found in
+            day(found.1).map { "\(found.2) \(say("on", "am", "يوم")) \($0) \(found.3)" } ?? String(found.0)
+        }
     }
 
     /// A number with the signs of the language: `1,240.50`, `1.240,50`.

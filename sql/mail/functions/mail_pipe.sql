@@ -40,6 +40,19 @@ language sql immutable parallel safe as $$
       from regexp_split_to_table(given, '') with ordinality x(c, n), lateral (select convert_to(c, 'UTF8') as b) y
 $$;
 
+-- A time in a message, as its language writes it: `18:00 on 31 January 2027 (UTC)`. English where it is none of ours.
+create or replace function millrace.mail_said_at(t timestamptz, locale text) returns text
+language sql stable as $$
+    select to_char(u.t, 'HH24:MI') || millrace.in_language(u.language,
+               to_char(u.t, '" on "FMDD FMMonth YYYY'),
+               to_char(u.t, '" am "FMDD". "') || (array['Januar', 'Februar', 'März', 'April', 'Mai', 'Juni', 'Juli', 'August', 'September', 'Oktober', 'November', 'Dezember'])[date_part('month', u.t)::int]
+                   || to_char(u.t, '" "YYYY'),
+               to_char(u.t, '" يوم "FMDD" "') || (array['يناير', 'فبراير', 'مارس', 'أبريل', 'مايو', 'يونيو', 'يوليو', 'أغسطس', 'سبتمبر', 'أكتوبر', 'نوفمبر', 'ديسمبر'])[date_part('month', u.t)::int]
+                   || to_char(u.t, '" "YYYY'))
+           || ' (UTC)'
+      from (select mail_said_at.t at time zone 'UTC' as t, millrace.words_language(mail_said_at.locale) as language) u
+$$;
+
 -- What to do for each of these jobs: render, send, batch (continue that request), wait (a number of seconds), done, discard.
 create or replace function millrace.mail_take(jobs bigint[], kinds text[], args text[], app_name text, reset_url text, verify_url text)
 returns table (n int, message uuid, verdict text, seconds float8, reason text, batch bigint, priority text, template text, data jsonb, locale text,
@@ -104,7 +117,7 @@ begin
                 priority := one.priority;
                 if verdict = 'render' then
                     template := one.template; locale := one.locale; subject := c.subject; body_text := c.body_text; body_html := c.body_html;
-                    data := jsonb_strip_nulls(jsonb_build_object('app_name', coalesce(app_name, millrace.mail_defaults() ->> 'app_name'), 'expires', to_char(one.expires_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"'),
+                    data := jsonb_strip_nulls(jsonb_build_object('app_name', coalesce(app_name, millrace.mail_defaults() ->> 'app_name'), 'expires', millrace.mail_said_at(one.expires_at, one.locale),
                         'url', replace(case one.kind when 'mail.password_reset' then reset_url when 'mail.account_verification' then verify_url end,
                             '{token}', millrace.mail_escaped(c.data ->> 'token')))) || coalesce(c.data, '{}') - case when one.kind = 'mail.send' then '' else 'token' end;
                     unsubscribe := case one.purpose when 'marketing' then millrace.mail_hash(c.recipients[1]) end;

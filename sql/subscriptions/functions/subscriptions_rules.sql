@@ -217,10 +217,10 @@ begin
     return the_key;
 end $$;
 
+-- The day where the person is. Whoever tells it writes it as the person's language does.
 create or replace function millrace.subscription_day(at timestamptz, the_person text) returns text
 language sql stable as $$
-    select to_char(subscription_day.at at time zone coalesce(millrace.zone_of(the_person), 'UTC'),
-        case lower(split_part(coalesce(millrace.notice_locale(the_person), ''), '-', 1)) when 'de' then 'FMDD.FMMM.YYYY' else 'YYYY-MM-DD' end)
+    select to_char(subscription_day.at at time zone coalesce(millrace.zone_of(the_person), 'UTC'), 'YYYY-MM-DD')
 $$;
 
 -- Gives an account the best plan that it has a right to, and that plan's quotas. Quotas that an admin has set by hand stay.

@@ -10,12 +10,14 @@ package struct ConsoleAccess: Sendable {
     /// The role of a visitor of whom nothing is asked, and of the one who has the token.
     package var localRole = ConsoleRole.admin
     private let cookies: SessionCookie
+    let queries: SealedQuery
     /// A session of the token ends when the token changes.
     private let tokenMark: String?
 
     /// - Parameter key: signs cookies; consoles that share it share sessions.
     package init(key: [UInt8], token: String? = nil, users: ConsoleUsers? = nil, proxy: ProxyTokens? = nil) {
         cookies = SessionCookie(key: key)
+        queries = SealedQuery(key: key)
         tokenMark = token.map { Marks.of("token \($0)", key: key) }
         self.token = token.map { AccessToken($0) }
         self.users = users

@@ -216,6 +216,26 @@ extension ConsoleService {
         }
     }
 
+    /// A search for mail goes to a page whose address does not have its words.
+    func findMail(_ request: Request) async throws -> Response {
+        let visitor: Visitor
+        switch await admit(request) {
+        case .failure(let refused): return refused.response
+        case .success(let found): visitor = found
+        }
+        do {
+            let form = try await Self.form(of: request)
+            if let refusal = options.access.refusal(of: form, from: request, by: visitor) { throw refusal }
+            guard visitor.role >= .operator else {
+                throw ErrorAnswer(
+                    .permission, "a viewer may not search for mail", hint: "ask an operator, or ask for that role")
+            }
+            return Self.redirect(to: MailPages.address(finding: form, context(request, visitor)))
+        } catch {
+            return errorPage(refusal(of: error), for: visitor)
+        }
+    }
+
     private func redrawn(_ page: ConsolePage, _ form: [String: String], _ visitor: Visitor) -> Response {
         layout.response(
             page, for: visitor, token: options.access.formToken(of: visitor), at: Self.ownPath(form["back"]))

@@ -231,6 +231,8 @@ struct ConsoleForm: Sendable {
     var button: String
     var fields: [ConsoleField] = []
     var isSearch = false
+    /// What is searched for must stand in no address: the search is sent as a POST.
+    var isSealed = false
     /// A second look before something that cannot be undone.
     var isGrave = false
     /// What most people came for.
@@ -249,6 +251,7 @@ struct ConsoleForm: Sendable {
     func value(token: String, back: String) -> TemplateValue {
         .object([
             "id": .string(id), "action": .string(action), "button": .string(button), "search": .bool(isSearch),
+            "get": .bool(isSearch && !isSealed),
             "grave": .bool(isGrave), "token": .string(token), "back": .string(back),
             "fields": .list(fields.filter { !$0.isFolded }.map { $0.value(of: id) }), "main": .bool(isMain),
             "wide": .bool(isWide),

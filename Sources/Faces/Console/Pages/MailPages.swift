@@ -15,8 +15,8 @@ enum MailPages {
     ]
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
-        if context.mayAct(), context.query("recipient") != nil || context.query("subject") != nil {
-            return try await searched(context)
+        if context.mayAct(), let sealed = context.query("found") {
+            return try await searched(context, sealed)
         }
         let found = try await context.json(
             """
@@ -48,7 +48,7 @@ enum MailPages {
                                     name: "status", label: "Status", value: context.query("status") ?? "",
                                     kind: .choice(states))
                             ], isSearch: true)
-                    ] + (context.mayAct() ? [search(context)] : [])),
+                    ] + (context.mayAct() ? [search([:])] : [])),
                 .table(
                     mails,
                     [
@@ -63,28 +63,39 @@ enum MailPages {
             ])
     }
 
-    private static func search(_ context: PageContext) -> ConsoleForm {
+    private static func search(_ words: [String: String]) -> ConsoleForm {
         ConsoleForm(
-            id: "find", action: PageAddress.to("/mail"), button: "Find",
+            id: "find", action: PageAddress.to("/mail/find"), button: "Find",
             fields: [
-                ConsoleField(name: "recipient", label: "Recipient", value: context.query("recipient") ?? ""),
-                ConsoleField(name: "subject", label: "Subject has", value: context.query("subject") ?? ""),
-            ], isSearch: true)
+                ConsoleField(name: "recipient", label: "Recipient", value: words["recipient"] ?? ""),
+                ConsoleField(name: "subject", label: "Subject has", value: words["subject"] ?? ""),
+            ], isSearch: true, isSealed: true)
+    }
+
+    /// The page that has what a form searches for.
+    static func address(finding form: [String: String], _ context: PageContext) -> String {
+        let words = form.filter { ["recipient", "subject"].contains($0.key) && !$0.value.allSatisfy(\.isWhitespace) }
+        let sealed = words.isEmpty ? nil : context.queries.seal(words, for: context.visitor, at: context.now)
+        return PageAddress.to("/mail", [("found", sealed)])
     }
 
     /// By recipient and subject, for those who may see them; the audit has that somebody has searched.
-    private static func searched(_ context: PageContext) async throws -> ConsolePage {
-        let asked = ["recipient", "subject"].map { ($0, context.query($0)) }
+    private static func searched(_ context: PageContext, _ sealed: String) async throws -> ConsolePage {
+        guard let words = context.queries.open(sealed, for: context.visitor, at: context.now) else {
+            throw ErrorAnswer(
+                .notFound, "this search is over, or somebody else's", hint: "go to Mail, and search again")
+        }
         let mails = try await context.json(
             "select coalesce(jsonb_agg(to_jsonb(m)), '[]') from millrace.mails_found($1, $2, $3::text::uuid, 50) m",
-            [.text(asked[0].1), .text(asked[1].1), .text(context.query("after"))]
+            [.text(words["recipient"]), .text(words["subject"]), .text(context.query("after"))]
         ).elements
         let next =
-            mails.count < 50 ? nil : PageAddress.to("/mail", asked + [("after", mails.last?.text("id"))])
+            mails.count < 50
+            ? nil : PageAddress.to("/mail", [("found", sealed), ("after", mails.last?.text("id"))])
         return ConsolePage(
             title: "Mail", entry: "Mail",
             parts: [
-                .forms([search(context)]),
+                .forms([search(words)]),
                 .table(
                     mails,
                     [
@@ -97,7 +108,7 @@ enum MailPages {
                         .text("Subject", "subject"), .state("Status", "status"), .time("Created", "created_at"),
                         .time("Sent", "sent_at"), .text("Error", "error"),
                     ],
-                    empty: asked[0].1 == nil
+                    empty: words["recipient"] == nil
                         ? "None of the newest 5,000 messages has this in its subject." : "There are no such messages.",
                     next: next),
             ])

@@ -12,7 +12,14 @@ enum TemplatePages {
 
     private static func list(_ context: PageContext) async throws -> ConsolePage {
         let templates = try await context.json(
-            "select coalesce(jsonb_agg(to_jsonb(t) order by t.name, t.locale, t.version desc), '[]') from (select * from millrace.templates t where t.live or t.problem is not null order by t.name, t.locale limit 500) t"
+            """
+            select coalesce(jsonb_agg(to_jsonb(g) order by g.name), '[]')
+              from (select t.name, jsonb_agg(distinct t.locale) as locales, count(distinct t.locale) filter (where t.built_in and t.version = 0) as built_in,
+                           count(distinct t.locale) filter (where t.version > 0 and t.live) as published, max(t.published_at) as published_at,
+                           (array_agg(t.note order by t.published_at desc nulls last))[1] as note,
+                           string_agg(t.locale || ' ' || t.version || ': ' || t.problem, '; ' order by t.locale, t.version) as problem
+                      from millrace.templates t where t.live or t.problem is not null group by t.name order by t.name limit 500) g
+            """
         ).elements
         return ConsolePage(
             title: "Templates", entry: "Templates",
@@ -21,22 +28,45 @@ enum TemplatePages {
                     templates,
                     [
                         .own("Template") { row in
-                            ConsoleCell(
-                                row.text("name") ?? "",
-                                href: PageAddress.to(
-                                    "/template",
-                                    [
-                                        ("name", row.text("name")), ("locale", row.text("locale")),
-                                        ("version", row.text("version")),
-                                    ]))
-                        }, .text("Locale", "locale"), .text("Version", "version"),
-                        .own("Origin") {
-                            ConsoleCell($0.isTrue("built_in") && $0.text("version") == "0" ? "built in" : "published")
+                            let locales = row.list("locales").compactMap(\.plainText)
+                            let locale = locales.contains("en") ? "en" : locales.first
+                            return ConsoleCell(row.text("name") ?? "", href: address(row.text("name"), locale))
+                        },
+                        .own("Languages") {
+                            .text($0.list("locales").compactMap(\.plainText).joined(separator: ", "))
+                        },
+                        .own("Origin") { row in
+                            let (own, others) = (row.int("published") ?? 0, row.int("built_in") ?? 0)
+                            if others == 0 { return ConsoleCell("published") }
+                            return ConsoleCell(own == 0 ? "built in" : "built in, \(own) published")
                         },
                         .time("Published", "published_at"), .text("Note", "note"),
                         .own("Problem") { .text($0.text("problem"), tone: "bad") },
                     ], empty: "There are no templates.")
             ])
+    }
+
+    private static func address(_ name: String?, _ locale: String?, _ version: String? = nil) -> String {
+        PageAddress.to("/template", [("name", name), ("locale", locale), ("version", version)])
+    }
+
+    /// The same template in its other languages, and its versions that are live or were refused.
+    private static func others(_ template: MailTemplate, _ context: PageContext) async throws -> [ConsolePart] {
+        let found = try await context.json(
+            "select coalesce(jsonb_agg(to_jsonb(t) order by t.locale, t.version desc), '[]') from (select t.locale, t.version, t.problem from millrace.templates t where t.name = $1 and (t.live or t.problem is not null) order by t.locale limit 100) t",
+            [.text(template.name)]
+        ).elements
+        guard found.count > 1 else { return [] }
+        return [
+            .tabs(
+                found.map { row in
+                    let (locale, version) = (row.text("locale") ?? "", row.text("version") ?? "0")
+                    let isHere = locale == template.locale && version == "\(template.version)"
+                    let word = row.text("problem") == nil ? locale : "\(locale), version \(version), refused"
+                    return ConsoleCell(
+                        word, href: address(template.name, locale, version), tone: isHere ? "here" : nil)
+                })
+        ]
     }
 
     private static func source(_ context: PageContext) async throws -> MailTemplate {
@@ -94,7 +124,8 @@ enum TemplatePages {
             return
                 "<section class=\"\(look)\"><h3>\(title)</h3><iframe sandbox title=\"\(title) preview\" src=\"\(address)\"></iframe></section>"
         }
-        var parts: [ConsolePart] = [
+        var parts = try await others(template, context)
+        parts += [
             .facts([
                 ("Subject", ConsoleCell(mail.subject)), ("Locale", ConsoleCell(template.locale)),
                 ("Version", ConsoleCell("\(template.version)")),
