@@ -45,7 +45,7 @@ import Testing
             #expect(!page.contains("href=\"/console/jobs/190\""), "ten runs, the slowest")
             // A kind of one build has nothing to compare, and one that never ran says so.
             let calm = try await world.get("/console/kind?name=calm.kind&span=1h").body
-            #expect(calm.contains("All of these runs were those of 1.4.0.") && !calm.contains(" points</span>"))
+            #expect(calm.contains("All of these runs were on build 1.4.0.") && !calm.contains(" points</span>"))
             #expect(calm.contains("None of these runs is of this kind."))
             let never = try await world.get("/console/kind?name=never.ran").body
             #expect(never.contains("No sample of the last 24h has a run of this kind."))

@@ -26,7 +26,7 @@ extension Setting {
     package static let gatewayProxies = Setting(
         "gateway-proxies",
         addressRanges, valueName: "ADDRESS,…",
-        help: "Proxies whose X-Forwarded-For is believed, besides those on this machine.")
+        help: "Proxies whose X-Forwarded-For is trusted, besides those on this machine.")
     package static let gatewayRates = Setting(
         "gateway-rates",
         .custom(expects: "rates such as subject=20:100,address=200:1000") { text in

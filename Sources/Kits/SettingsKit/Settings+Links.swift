@@ -19,13 +19,13 @@ extension Setting {
             text.contains("@") && text.utf8.count <= 254
                 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"<>\"'?&".utf8.contains($0) }
                 ? nil : "takes one mail address"
-        }, valueName: "ADDRESS", help: "Where people write who have questions about a page behind a link.")
+        }, valueName: "ADDRESS", help: "The address for questions about a page behind a link.")
     package static let emergencyNumber = Setting(
         "emergency-number",
         .custom(expects: "a telephone number such as 112") { text in
             (2...24).contains(text.utf8.count) && text.utf8.allSatisfy { "+0123456789 /-".utf8.contains($0) }
                 ? nil : "takes a telephone number"
-        }, valueName: "NUMBER", help: "The number that the page of an alarm says to call first, such as 112.")
+        }, valueName: "NUMBER", help: "The emergency number that alarm pages show first, such as 112.")
 
     private static func secretComplaint(_ text: String) -> String? {
         text.utf8.count >= 16 ? nil : "takes at least 16 bytes"

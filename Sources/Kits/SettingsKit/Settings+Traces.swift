@@ -9,19 +9,19 @@ extension Setting {
 
     package static let otlpEndpoint = Setting(
         "otlp-endpoint", environment: "OTEL_EXPORTER_OTLP_ENDPOINT", address, valueName: "URL",
-        help: "The collector of OpenTelemetry that gets spans, by OTLP over HTTP at its path /v1/traces.")
+        help: "The OpenTelemetry collector that receives spans, over OTLP/HTTP at the path /v1/traces.")
     package static let otlpTracesEndpoint = Setting(
         "otlp-traces-endpoint", environment: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", address, valueName: "URL",
-        help: "The same with its whole path, for traces alone.")
+        help: "The full address for traces, if it differs.")
     package static let otlpHeaders = Setting(
         "otlp-headers", environment: "OTEL_EXPORTER_OTLP_HEADERS", pairs, secrecy: .hidden, valueName: "NAME=VALUE,…",
         help: "Headers for the collector, such as authorization=Bearer%20….")
     package static let otelServiceName = Setting(
         "otel-service-name", environment: "OTEL_SERVICE_NAME", .text, valueName: "NAME",
-        help: "What this program is called in traces; without it millrace.")
+        help: "The name of this program in traces; millrace by default.")
     package static let otelResourceAttributes = Setting(
         "otel-resource-attributes", environment: "OTEL_RESOURCE_ATTRIBUTES", pairs, valueName: "NAME=VALUE,…",
-        help: "What else traces say of this program, such as deployment.environment=production.")
+        help: "More attributes of this program in traces, such as deployment.environment=production.")
     package static let otelTracesSampler = Setting(
         "otel-traces-sampler", environment: "OTEL_TRACES_SAMPLER", .choice(TraceSampling.names),
         fallback: "parentbased_always_on", valueName: "NAME", help: "Which traces are recorded.")
@@ -29,7 +29,7 @@ extension Setting {
         "otel-traces-sampler-arg", environment: "OTEL_TRACES_SAMPLER_ARG",
         .custom(expects: "a number from 0 to 1") { text in
             TraceSampling(sampler: "traceidratio", argument: text) == nil ? "takes a number from 0 to 1" : nil
-        }, valueName: "SHARE", help: "Which share of the traces, where the sampler has ratio in its name.")
+        }, valueName: "SHARE", help: "The share of traces to record, for samplers with ratio in their name.")
 
     private static let address = ValueKind.custom(expects: "a URL such as http://collector:4318") { text in
         ["http://", "https://"].contains { text.lowercased().hasPrefix($0) && text.utf8.count > $0.utf8.count }

@@ -26,7 +26,7 @@ package struct FindingGroup: Sendable {
         case .silentWorker: "\(count) workers are silent\(longest)"
         case .stuckHandlers: "\(count) workers have stuck handlers"
         case .workerClock: "\(count) workers have a wrong clock"
-        case .endsWorkers: "\(count) jobs end their workers"
+        case .endsWorkers: "\(count) jobs crash their workers"
         case .cancelIgnored: "\(count) cancelled jobs still run"
         case .brokenSchedule: "\(count) schedules cannot fire"
         case .overdueSchedule: "\(count) schedules are overdue\(longest)"

@@ -1,6 +1,6 @@
 -- How documents and pages are read where that is decided apart from registering them: by tenant before, and by page afterwards.
 
--- The options of a tenant's documents that say nothing of their own. null: none any more. Documents that are here already stay as they are.
+-- The options of a tenant's documents that say nothing of their own. null: none any more. Existing documents stay as they are.
 create or replace function millrace.document_default_set(tenant text, options jsonb, caller millrace.caller_name default current_user) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

@@ -80,7 +80,7 @@ extension DocumentService {
             guard let text, let junk, TextPlausibility.counts(junk, before: read) else { return nil }
             return PageResult(
                 page, text.with(codes, drawn: picture),
-                note: "its own text seems wrong (\(junk.rawValue)), but of its picture even less can be read", cpu: cpu)
+                note: "its own text seems wrong (\(junk.rawValue)), but even less of its picture can be read", cpu: cpu)
         }
     }
 

@@ -70,7 +70,7 @@ extension Command {
         summary: "Set how a tenant's documents are read that say nothing of their own",
         discussion: """
             Replaces the tenant's defaults by the given options. Options that a document is submitted with win over them. \
-            Documents that are here already stay as they are.
+            Existing documents stay as they are.
             """,
         arguments: [Argument("tenant", .one, help: "the tenant")],
         flags: documentOptions,

@@ -55,7 +55,7 @@ enum JobPages {
         } else {
             if sorting.key != nil, found.text("next") != nil || context.query("after") != nil {
                 parts.append(
-                    .paragraph("The order is that of \(found.int("fits") ?? 0) jobs that fit; there are others."))
+                    .paragraph("Only the \(found.int("fits") ?? 0) jobs found so far are sorted; there are more."))
             }
             let picking = context.mayAct() && !jobs.isEmpty
             parts.append(table(jobs, state: state, next: next, sorting: sorting, isPicked: picking))

@@ -255,7 +255,7 @@ enum JobStory {
 
     /// As a text of a line each; of long ones the beginning.
     static func tail(_ lines: [TemplateValue]) -> String {
-        guard !lines.isEmpty else { return "It has written none." }
+        guard !lines.isEmpty else { return "This job has not written any lines." }
         return lines.suffix(tailed).map { line in
             let at = line.text("at").flatMap(Figures.date).map { String($0.formatted(.iso8601).dropFirst(11)) }
             let said = (line.text("line") ?? "").prefix(400)
@@ -268,7 +268,7 @@ enum JobStory {
         let parts = try await context.part("The flow") {
             let found = try await context.json("select to_jsonb(g) from millrace.flow_graph($1) g", [.int8(id)])
             guard let graph = FlowGraph(found) else {
-                let said = "The flow has too many jobs for a drawing. This is its beginning."
+                let said = "The flow has too many jobs to draw. This is its beginning."
                 return [.paragraph(said, tone: "quiet"), try await tree(context, id)]
             }
             guard graph.nodes.count > 1 else { return [.paragraph("This job belongs to no flow.")] }

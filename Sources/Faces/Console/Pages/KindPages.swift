@@ -179,7 +179,7 @@ enum KindPages {
         let heading = ConsolePart.heading("Builds compared")
         guard builds.count > 1 else {
             let word = builds.first.map(KindComparison.name) ?? "one build"
-            return [heading, .paragraph("All of these runs were those of \(word). A second build is compared here.")]
+            return [heading, .paragraph("All of these runs were on build \(word). A second build would be compared here.")]
         }
         let names = builds.map(KindComparison.name)
         let after = context.query("after").flatMap { names.firstIndex(of: $0) } ?? 0

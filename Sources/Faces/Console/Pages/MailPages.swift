@@ -132,7 +132,7 @@ enum MailPages {
             .heading("What it says"),
             .facts([
                 ("Subject", .text(said.text("subject"))), ("To", addresses("recipients")), ("Copies", addresses("cc")),
-                ("Blind copies", addresses("bcc")), ("Answers go to", .text(said.text("reply_to"))),
+                ("Blind copies", addresses("bcc")), ("Reply to", .text(said.text("reply_to"))),
             ]),
         ]
         if said.text("body_html") != nil {

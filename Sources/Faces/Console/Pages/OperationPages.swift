@@ -87,7 +87,7 @@ enum OperationPages {
         let picked = context.request.query.filter { $0.name == "id" }.compactMap { Int64($0.value) }
         guard !picked.isEmpty || context.query("picked") == nil else {
             throw ErrorAnswer(
-                .invalid, "no job is selected", hint: "go back, and select jobs by the boxes before their numbers")
+                .invalid, "no job is selected", hint: "go back, and select jobs with the boxes beside their numbers")
         }
         let filter = picked.isEmpty ? filter(context) : [:]
         let needs = ["reschedule": "run_at", "priority": "priority"][action]

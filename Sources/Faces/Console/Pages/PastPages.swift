@@ -236,7 +236,7 @@ enum PastPages {
             all > mostQueues
             ? [
                 .paragraph(
-                    "\(Figures.count(all)) queues had something then; these are the \(mostQueues) with the most jobs ready."
+                    "\(Figures.count(all)) queues had jobs then; these are the \(mostQueues) with the most ready jobs."
                 )
             ] : []
         return ConsolePage(

@@ -51,7 +51,7 @@ enum QueuePages {
             }
             return ready == "–"
                 ? .paragraph(
-                    "There are \(Figures.count(queues)) queues, too many to count for each page, and no sample of the last minute. Workers take samples, and a console alone does.",
+                    "There are \(Figures.count(queues)) queues, too many to count on every page, and there is no sample of the last minute. Workers take samples; so does a console that runs alone.",
                     tone: "warn") : nil
         }
     }
@@ -67,7 +67,7 @@ enum QueuePages {
     private static let page = 100
 
     static func table(
-        _ queues: [TemplateValue], empty: String = "There is no queue yet. The first job makes one.",
+        _ queues: [TemplateValue], empty: String = "There are no queues yet. The first job creates one.",
         next: String? = nil
     ) -> ConsolePart {
         .table(
@@ -115,7 +115,7 @@ enum QueuePages {
                 ]))
         }
         let none =
-            search.map { "No queue has “\($0)” in its name." } ?? "There is no queue yet. The first job makes one."
+            search.map { "No queue has “\($0)” in its name." } ?? "There are no queues yet. The first job creates one."
         parts.append(table(queues, empty: none, next: next))
         return ConsolePage(title: "Queues", entry: "Queues", parts: parts, live: "fleet")
     }

@@ -68,7 +68,7 @@ enum ScheduleForm {
             parts.append(.paragraph("Its arguments are sealed: they stay as they are."))
         } else if args.utf8.count > ConsoleAction.largestArguments {
             parts.append(
-                .paragraph("Its arguments take \(Figures.bytes(args.utf8.count)), more than a form takes: they stay."))
+                .paragraph("Its arguments take \(Figures.bytes(args.utf8.count)), more than this form can hold: they stay as they are."))
         } else {
             form["args"] = args
         }
@@ -96,7 +96,7 @@ enum ScheduleForm {
         var parts: [ConsolePart] = []
         if !kind.isEmpty, await !isKnown(kind, context) {
             parts.append(
-                .paragraph("No job and no worker has had the kind \(kind) yet. Is it spelled correctly?", tone: "warn"))
+                .paragraph("No job or worker has used the kind \(kind) yet. Is it spelled correctly?", tone: "warn"))
         }
         return page(form, parts + preview(form, context.now), isSeen: true)
     }

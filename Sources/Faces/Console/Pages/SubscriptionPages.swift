@@ -104,7 +104,7 @@ enum SubscriptionPages {
                     ("Owner", owner(found)), ("Renews", yes(found, "renews")),
                     ("Period ends", .time(found.text("period_end"))), ("Grace until", .time(found.text("grace_until"))),
                     ("Revoked", .time(found.text("revoked_at"))), ("Next change", .time(found.text("next_at"))),
-                    ("Last heard of", .time(found.text("told_at"))), ("Since", .time(found.text("created_at"))),
+                    ("Last heard from", .time(found.text("told_at"))), ("Since", .time(found.text("created_at"))),
                 ]),
                 .heading("What the store said"),
                 .table(
