@@ -48,7 +48,7 @@ import Testing
             #expect(calm.contains("All of these runs were on build 1.4.0.") && !calm.contains(" points</span>"))
             #expect(calm.contains("None of these runs is of this kind."))
             let never = try await world.get("/console/kind?name=never.ran").body
-            #expect(never.contains("No sample of the last 24h has a run of this kind."))
+            #expect(never.contains("The samples of the last 24h have no run of this kind."))
             #expect(try await world.get("/console/kind?name=nobody").status == 404)
             #expect(try await world.get("/console/kind").status == 400)
         }

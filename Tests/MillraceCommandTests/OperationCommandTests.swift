@@ -42,7 +42,7 @@ private func json(_ words: String..., at url: String) async throws -> JSONValue 
             #expect(
                 undone.output == """
                     operation 1 is undone
-                    5 done of 5, 4 undone, 1 gone past
+                    5 done of 5, 4 undone, 1 moved on
 
                     """, "\(undone)")
             let past = await run("operations", "show", "1", "--which", "past", at: url)

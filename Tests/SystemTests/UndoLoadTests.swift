@@ -4,7 +4,7 @@ import Testing
 
 /// `load undo` on a small scale: workers run, an operation cancels a queue and is undone, and each job is judged by plain SQL.
 @Suite struct UndoLoadTests {
-    @Test func `every job of an undone operation is as before, has gone on from there, or is listed as gone past`()
+    @Test func `every job of an undone operation is as before, has gone on from there, or is listed as moved on`()
         async throws
     {
         try await withDatabase { database in

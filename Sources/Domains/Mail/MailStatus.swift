@@ -41,7 +41,7 @@ extension MailAdmin.State {
             found.append(
                 Finding(
                     .mailParked, .degraded,
-                    "\(Humane.count(parked, "message")) \(parked == 1 ? "waits" : "wait") for a human: nobody knows whether they were sent"
+                    "\(Humane.count(parked, "message")) \(parked == 1 ? "waits" : "wait") for a human: nobody knows whether \(parked == 1 ? "it was" : "they were") sent"
                 ))
         }
         return found

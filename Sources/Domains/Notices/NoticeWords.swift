@@ -41,7 +41,8 @@ package struct NoticeWords: Sendable, Equatable {
         if let own = phrases.of(sending, words) {
             (words.title, words.body) = (clean(own.title, 200), clean(own.body, 1500))
         }
-        (words.title, words.body) = (language.dated(words.title, sending.kind), language.dated(words.body, sending.kind))
+        words.title = language.dated(words.title, sending.kind)
+        words.body = language.dated(words.body, sending.kind)
         // A rehearsal must never look like a real alarm.
         if sending.data.isTrue("test") || sending.data.isTrue("drill"), !words.title.hasPrefix("TEST") {
             words.title = clean("\(language.test) \(words.title)", 200)

@@ -15,7 +15,7 @@ extension Command {
             Enqueues jobs of all sorts (waiting, scheduled, retried, with keys, limits and flows), and reads with plain \
             SQL where each stands. Then workers run, an operation cancels all of one queue, some of the cancelled jobs \
             are retried, deleted or lose their key to another, and the operation is undone. Every job must be as it \
-            was, or have gone on from there, or be listed as gone past; jobs of another queue are untouched; and the \
+            was, or have gone on from there, or be listed as moved on; jobs of another queue are untouched; and the \
             audit has both actions.
             """,
         flags: [
@@ -234,10 +234,10 @@ private struct UndoScenario: Sendable {
                 .atMost(
                     "\(Humane.count(row.undone, "job")): seconds until they were back", 60, measured: undo, unit: "s"),
                 .atMost(
-                    "of \(Humane.count(judged, "job")), neither as before nor listed as gone past", 0,
+                    "of \(Humane.count(judged, "job")), neither as before nor listed as moved on", 0,
                     measured: Double(wrong), unit: ""),
                 .atMost(
-                    "listed as gone past, and yet as before", 0, measured: Double(verdicts["listed wrongly"] ?? 0),
+                    "listed as moved on, and yet as before", 0, measured: Double(verdicts["listed wrongly"] ?? 0),
                     unit: ""),
                 .atLeast("as before, or gone on from there", Double(judged) / 2, measured: Double(before), unit: ""),
                 .atMost("jobs of another queue that were cancelled", 0, measured: Double(touched), unit: ""),

@@ -369,7 +369,7 @@ begin
     return query select 'run', r.worker, r.started_at, r.ended_at, r.outcome, r.attempt, null::bigint from millrace.runs(the_job) r;
     return query select 'step', s.name, null::timestamptz, s.at, null::text, s.attempt, null::bigint from (select x.* from millrace.steps(the_job) x limit 1000) s;
     return query
-    select 'wait', w.step, w.since, null::timestamptz, (array['time', 'signal', 'jobs', 'approval'])[w.what], w.attempt::int, null::bigint
+    select 'wait', w.step, w.since, (select max(h.finished) from millrace.history h where h.id = the_job and h.outcome in (1, 2, 3)), (array['time', 'signal', 'jobs', 'approval'])[w.what], w.attempt::int, null::bigint
       from millrace.wait w where w.job = the_job;
     for child in
         select x.id from (

@@ -217,7 +217,7 @@ begin
     return the_key;
 end $$;
 
--- The day where the person is. Whoever tells it writes it as the person's language does.
+-- The day where the person is. The notice writes it in the language of the person.
 create or replace function millrace.subscription_day(at timestamptz, the_person text) returns text
 language sql stable as $$
     select to_char(subscription_day.at at time zone coalesce(millrace.zone_of(the_person), 'UTC'), 'YYYY-MM-DD')

@@ -92,7 +92,7 @@ extension Command {
             .toggle("ends", environment: .none, help: "It ends then, instead of waiting for the next payment."),
             .single(
                 "status", "STATUS", .choice(["active", "trial", "unpaid", "ended", "revoked"]), environment: .none,
-                fallback: "active", help: "How it stands."),
+                fallback: "active", help: "Its state."),
             .single("ref", "REF", environment: .none, help: "Its own name, if the account has several."),
         ],
         examples: [Example("millrace subscriptions set pro --person ada --until 2030-01-01T00:00:00Z --ends", "a gift")]

@@ -33,7 +33,7 @@ enum ApprovalPages {
                         .time("Next reminder", "remind_at"), .time("Others are asked", "escalate_at"),
                         .time("Answer by", "due"),
                     ], empty: "No job waits for a person."),
-                .heading("The latest of the others"),
+                .heading("The latest that are no longer waited for"),
                 .table(
                     found.list("others"),
                     question + [

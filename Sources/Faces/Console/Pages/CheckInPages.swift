@@ -35,7 +35,7 @@ enum CheckInPages {
                             Figures.count(state.int("unreachable") ?? 0),
                             tone: (state.int("unreachable") ?? 0) > 0 ? "bad" : "quiet")
                     ),
-                    ("Last look of a worker", .span(beat, tone: (beat ?? 999) > 60 ? "bad" : nil)),
+                    ("Last checked by a worker", .span(beat, tone: (beat ?? 999) > 60 ? "bad" : nil)),
                 ]),
                 .heading("Alarms"),
                 .table(

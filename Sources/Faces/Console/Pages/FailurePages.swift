@@ -123,7 +123,7 @@ enum FailurePages {
                 ("Queues", .text(group.list("queues").compactMap(\.plainText).joined(separator: ", "))),
             ]),
         ]
-        if context.mayAct() {
+        if context.mayAct(), group.int("dead") ?? 0 > 0 {
             parts.append(
                 .forms([
                     OperationPages.preview(
@@ -132,7 +132,7 @@ enum FailurePages {
                 ]))
         }
         let jobs = found["part"]?.list("jobs") ?? []
-        parts += [.heading("Jobs"), JobPages.table(jobs, state: "dead", next: next)]
+        parts += [.heading("Dead jobs"), JobPages.table(jobs, state: "dead", next: next)]
         // Jobs that have succeeded since, or are forgotten, are not in the table.
         let listed = Set(jobs.compactMap { $0.text("id") })
         let examples = group.list("examples").compactMap(\.plainText).filter { !listed.contains($0) }

@@ -136,7 +136,7 @@ enum KindPages {
             [.text(name), .float8(Double(span.seconds))]
         ).elements
         guard let whole = rows.first(where: { $0.text("version") == nil }) else {
-            return [.paragraph("No sample of the last \(span.word) has a run of this kind.")]
+            return [.paragraph("The samples of the last \(span.word) have no run of this kind.")]
         }
         let failed = whole.int("failed") ?? 0
         let share = KindComparison.share("failed", of: whole) ?? 0
@@ -179,7 +179,10 @@ enum KindPages {
         let heading = ConsolePart.heading("Builds compared")
         guard builds.count > 1 else {
             let word = builds.first.map(KindComparison.name) ?? "one build"
-            return [heading, .paragraph("All of these runs were on build \(word). A second build would be compared here.")]
+            return [
+                heading,
+                .paragraph("All of these runs were on build \(word). A second build would be compared here."),
+            ]
         }
         let names = builds.map(KindComparison.name)
         let after = context.query("after").flatMap { names.firstIndex(of: $0) } ?? 0

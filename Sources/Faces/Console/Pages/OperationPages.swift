@@ -117,8 +117,8 @@ enum OperationPages {
         }
         fields.append(
             ConsoleField(
-                name: "pace", label: "Jobs a second at most", kind: .number,
-                hint: "Empty: as fast as the database goes."))
+                name: "pace", label: "Jobs per second, at most", kind: .number,
+                hint: "Empty: as fast as possible."))
         var parts: [ConsolePart] = [
             .paragraph(
                 count.map { "\(action) would reach \($0)." }
@@ -174,7 +174,7 @@ enum OperationPages {
         }, .state("State", "state"), .text("By", "said_by"), .text("Role", "who"), .text("Login", "login"),
         .count("To reach", "jobs"),
         .count("Done", "done") { "operation.\($0.text("id") ?? "").done" }, .count("Refused", "refused"),
-        .count("Undone", "undone"), .count("Gone past", "past"),
+        .count("Undone", "undone"), .count("Moved on", "past"),
         .time("Started", "started_at"), .time("Ended", "ended_at"),
     ]
 
@@ -225,7 +225,7 @@ enum OperationPages {
         ]
         if operation.text("undo_started_at") != nil {
             facts += [
-                ("Undone", .count(operation.int("undone"))), ("Gone past", .count(operation.int("past"))),
+                ("Undone", .count(operation.int("undone"))), ("Moved on", .count(operation.int("past"))),
                 ("Undone by", .text(operation.text("undo_said_by"))), ("In the role", .text(operation.text("undo_by"))),
                 ("With the login", .text(operation.text("undo_login"))),
             ]

@@ -48,7 +48,7 @@ enum ScheduleForm {
         guard context.mayAct(.admin) else { return forAdmins(title: "New schedule") }
         return page(
             ["zone": ReaderChoices.current.zone.name, "args": "{}"],
-            [.paragraph("It is saved when you have seen when it fires.")], isSeen: false)
+            [.paragraph("You see its next times before it is saved.")], isSeen: false)
     }
 
     private static func edit(_ context: PageContext) async throws -> ConsolePage {
@@ -68,7 +68,9 @@ enum ScheduleForm {
             parts.append(.paragraph("Its arguments are sealed: they stay as they are."))
         } else if args.utf8.count > ConsoleAction.largestArguments {
             parts.append(
-                .paragraph("Its arguments take \(Figures.bytes(args.utf8.count)), more than this form can hold: they stay as they are."))
+                .paragraph(
+                    "Its arguments take \(Figures.bytes(args.utf8.count)), more than this form can hold: they stay as they are."
+                ))
         } else {
             form["args"] = args
         }

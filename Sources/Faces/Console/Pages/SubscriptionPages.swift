@@ -22,7 +22,7 @@ enum SubscriptionPages {
         return ConsolePage(
             title: "Subscriptions", entry: "Subscriptions",
             parts: troubles(found["state"] ?? .null) + [
-                .heading("Those that changed last"), .forms([search(context)]),
+                .heading("Changed last"), .forms([search(context)]),
                 .table(
                     rows,
                     [
@@ -77,7 +77,7 @@ enum SubscriptionPages {
         let refused = state.list("refused")
         if !refused.isEmpty {
             parts += [
-                .heading("Messages that were not taken, of the last 7 days"),
+                .heading("Messages that were not accepted in the last 7 days"),
                 .table(
                     refused,
                     [
@@ -100,7 +100,7 @@ enum SubscriptionPages {
             parts: [
                 .facts([
                     ("State", .state(state)), ("Plan", plan(found)), ("Product", .text(found.text("product"))),
-                    ("Store", .text(found.text("store"))), ("The store's name for it", .text(found.text("ref"))),
+                    ("Store", .text(found.text("store"))), ("Store's reference", .text(found.text("ref"))),
                     ("Owner", owner(found)), ("Renews", yes(found, "renews")),
                     ("Period ends", .time(found.text("period_end"))), ("Grace until", .time(found.text("grace_until"))),
                     ("Revoked", .time(found.text("revoked_at"))), ("Next change", .time(found.text("next_at"))),

@@ -36,7 +36,7 @@ extension OperationRow {
         var parts = ["\(Humane.count(done)) done of \(isExact ? "" : "at least ")\(Humane.count(jobs))"]
         if nothing > 0 { parts.append("\(Humane.count(nothing)) with nothing to do") }
         if refused > 0 { parts.append("\(Humane.count(refused)) refused") }
-        if isUndoing { parts.append("\(Humane.count(undone)) undone, \(Humane.count(past)) gone past") }
+        if isUndoing { parts.append("\(Humane.count(undone)) undone, \(Humane.count(past)) moved on") }
         return parts.joined(separator: ", ")
     }
 

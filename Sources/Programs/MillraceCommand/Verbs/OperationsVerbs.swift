@@ -122,7 +122,7 @@ extension Command {
         discussion: """
             Possible while it runs and for ten minutes after its end. Each job goes back to where it stood, with its \
             time, attempts, crashes, priority, key and flow. Jobs that have moved on meanwhile are left alone and \
-            listed as gone past, with the reason: millrace operations show ID --which past.
+            listed as moved on, with the reason: millrace operations show ID --which past.
             """)
 
     private static func changing(
