@@ -39,7 +39,8 @@ extension Command {
                     hidden: true,
                     help: "How long a worker that took an alarm may keep it."),
                 .single(
-                    "silence", "DURATION", .duration(.seconds(1) ... .seconds(604_800)), environment: .none, hidden: true,
+                    "silence", "DURATION", .duration(.seconds(1) ... .seconds(604_800)), environment: .none,
+                    hidden: true,
                     help: "After how long another worker without a sign of life is lost."),
                 .single(
                     "parent", "PID", .integer(0...Int(Int32.max)), environment: .none, hidden: true,
