@@ -284,7 +284,8 @@ import Testing
             #expect(try await matches(parted, "mountains"))
             #expect(try await matches(parted, "\"mountain railway\""))
             #expect(try await matches(parted, "well-known"))
-            #expect(try await matches(parted, "moun") && !matches("no hyphen\nhere", "hyphenhere"))
+            #expect(try await matches(parted, "moun"))
+            #expect(try await !matches("no hyphen\nhere", "hyphenhere"))
             #expect(
                 try await connection.value("millrace.document_joined('Baden-\nBaden, 1-\n2, moun- \n tain')")
                     == "Baden-\nBaden, 1-\n2, mountain")
