@@ -281,14 +281,14 @@ import Testing
                     """) == "true"
             }
             let parted = "the old moun-\ntain rail\u{AD}\nway of a well-\nknown town"
-            #expect(try await matches(parted, "mountains"))
-            #expect(try await matches(parted, "\"mountain railway\""))
-            #expect(try await matches(parted, "well-known"))
-            #expect(try await matches(parted, "moun"))
-            #expect(try await !matches("no hyphen\nhere", "hyphenhere"))
-            #expect(
-                try await connection.value("millrace.document_joined('Baden-\nBaden, 1-\n2, moun- \n tain')")
-                    == "Baden-\nBaden, 1-\n2, mountain")
+            for query in ["mountains", "\"mountain railway\"", "well-known", "moun"] {
+                let isFound = try await matches(parted, query)
+                #expect(isFound, "\(query)")
+            }
+            let isFound = try await matches("no hyphen\nhere", "hyphenhere")
+            #expect(!isFound)
+            let joined = try await connection.value("millrace.document_joined('Baden-\nBaden, 1-\n2, moun- \n tain')")
+            #expect(joined == "Baden-\nBaden, 1-\n2, mountain")
         }
     }
 }
