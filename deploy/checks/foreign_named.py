@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,8 @@ OURS = {"crash", "internal", "killed", "memory", "timeout", "engine"}
 
 def words(text):
     plain = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
-    found = ("".join(c for c in word if unicodedata.category(c)[0] in "LN") for word in plain.split())
-    return [word for word in found if word]
+    # Readers see spaces beside numbers and hyphens, or none.
+    return re.findall(r"\d+|[^\W\d_]+", plain)
 
 
 def f1(one, other):

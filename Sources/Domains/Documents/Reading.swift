@@ -110,7 +110,13 @@ extension DocumentPrograms {
                 reading.add(spent, to: stage)
                 switch outcome {
                 case .success(let text): reading.texts[page] = doubted[page]?.kept(before: text) ?? text
-                case .failure(let failure): reading.failures[page] = failure
+                case .failure(let failure):
+                    // As a worker does: its picture cannot be read, but its own text is there.
+                    if let text = own[page], !failure.isKilled, !failure.isCancelled {
+                        reading.texts[page] = text
+                    } else {
+                        reading.failures[page] = failure
+                    }
                 }
                 done?(page, reading.texts[page])
             }
