@@ -127,7 +127,7 @@ struct AlarmPageBrowserTests {
                             "question",
                             says: say("really safe?", "Ist wirklich alles in Ordnung?", "هل الشخص بخير فعلًا؟"))
                         try await page.go(to: scene.consent)
-                        try await check("consent", says: say("You have said yes", "Du hast ja gesagt", "كان ردك نعم"))
+                        try await check("consent", says: say("You said yes", "Du hast ja gesagt", "كان ردك نعم"))
                         try await page.follow("button[value=ask_never]")
                         try await check(
                             "never", says: say("for anybody?", "egal für wen?", "من أجل أي شخص؟"))

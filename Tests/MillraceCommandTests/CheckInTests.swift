@@ -39,7 +39,7 @@ import Testing
                 try await connection.int("select count(*) from millrace.watch_address where verified_at is not null")
                     == 0)
             #expect(try await curl("-d answer=perhaps \(consent)").hasSuffix(" 400"))
-            #expect(try await curl("-d answer=yes \(consent)").contains("You have said yes"))
+            #expect(try await curl("-d answer=yes \(consent)").contains("You said yes"))
             #expect(
                 try await connection.int("select count(*) from millrace.watch_address where verified_at is not null")
                     == 1)

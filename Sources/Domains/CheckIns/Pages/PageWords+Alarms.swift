@@ -77,8 +77,8 @@ extension PageWords {
             "You can change your answer here at any time.", "Du kannst deine Antwort hier jederzeit ändern.",
             "يمكنك تغيير ردك هنا في أي وقت.")
     }
-    var saidYes: String { say("You have said yes", "Du hast ja gesagt", "كان ردك نعم") }
-    var saidNo: String { say("You have said no", "Du hast nein gesagt", "كان ردك لا") }
+    var saidYes: String { say("You said yes", "Du hast ja gesagt", "كان ردك نعم") }
+    var saidNo: String { say("You said no", "Du hast nein gesagt", "كان ردك لا") }
     var yesTellMe: String { say("Yes, tell me", "Ja, sagt mir Bescheid", "نعم، أبلغوني") }
     var never: String { say("You will not be asked again", "Niemand fragt dich mehr", "لن يسألك أحد بعد الآن") }
     var neverAgain: String {
@@ -86,7 +86,7 @@ extension PageWords {
     }
     var whatNeverMeans: String {
         say(
-            "“Never” holds for everybody who might name you: no more such questions come to this address, and all you have agreed to ends.",
+            "“Never” applies to everybody who might name you: this address gets no more such questions, and everything you agreed to ends.",
             "„Nie wieder“ gilt für alle, die dich nennen könnten: An diese Adresse kommt keine solche Frage mehr, und alles, was du zugesagt hast, endet.",
             "«لا مرة أخرى» يعني الجميع: لن يصل إلى هذا العنوان أي سؤال كهذا، وينتهي كل ما وافقت عليه.")
     }

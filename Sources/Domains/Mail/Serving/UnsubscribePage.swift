@@ -43,7 +43,7 @@ extension PageWords {
     }
     var whatStops: String {
         say(
-            "News and offers will no longer come to the address that this link was sent to.",
+            "The address that this link was sent to will get no more news and offers.",
             "An die Adresse, die diesen Link bekommen hat, kommen dann keine Neuigkeiten und Angebote mehr.",
             "لن تصل الأخبار والعروض بعد ذلك إلى العنوان الذي أُرسل إليه هذا الرابط.")
     }
