@@ -5,6 +5,16 @@ import Testing
 
 /// Numbers and times as people read them.
 @Suite struct FigureTests {
+    @Test func `a preview of a mail is light or dark as it says, whatever the visitor's device is`() {
+        let mail = "<style>a { b: c } @media (prefers-color-scheme:  DARK) { a { b: d } }</style>"
+        let (light, dark) = (
+            TemplatePages.shown(mail, isDark: false), TemplatePages.shown(mail, isDark: true)
+        )
+        #expect(light.contains("@media (max-width: 0) {") && dark.contains("@media (min-width: 0) {"))
+        #expect(light.contains("color-scheme: only light") && dark.contains("color-scheme: only dark"))
+        #expect(TemplatePages.shown("(prefers-color-scheme: light)", isDark: true).hasPrefix("(max-width: 0)"))
+    }
+
     @Test func `no figure has a zero behind its point`() {
         #expect(Figures.span(6) == "6 s" && Figures.span(6.25) == "6.3 s" && Figures.span(0.5) == "500 ms")
         #expect(Figures.percent(0.4) == "40 %" && Figures.percent(0.1234) == "12.3 %" && Figures.percent(0) == "0 %")

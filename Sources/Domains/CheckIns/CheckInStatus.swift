@@ -44,7 +44,7 @@ extension CheckInAdmin.State {
         if overdue > 0, oldest > 30 {
             say(
                 .lateAlarm,
-                "\(Humane.count(overdue)) \(overdue == 1 ? "alarm is" : "alarms are") late, the oldest by \(Humane.duration(.seconds(oldest)))"
+                "\(Humane.count(overdue)) \(overdue == 1 ? "alarm is" : "alarms are") late, \(overdue == 1 ? "" : "the oldest ")by \(Humane.duration(.seconds(oldest)))"
             )
         }
         if watches > 0 || open > 0, beat.map({ $0 > 60 }) ?? true {

@@ -228,7 +228,9 @@ enum KindPages {
                     }, .own("Took", number: true) { .span($0.double("ms").map { $0 / 1000 }) },
                     .state("Outcome", "outcome"), .text("Attempt", "attempt"), .time("Ended", "ended_at"),
                     .text("Worker", "worker"), .text("Version", "version"),
-                ], empty: "None of these runs is of this kind."))
+                ],
+                empty: (found.int("fitting") ?? 0) == 0
+                    ? "None of these runs is of this kind." : "How long these runs took is not recorded."))
         if let next { parts.append(.list([ConsoleCell("Look at older runs", href: next)])) }
         return parts
     }

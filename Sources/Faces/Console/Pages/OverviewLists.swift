@@ -19,7 +19,8 @@ enum OverviewLists {
             let why =
                 isPaused
                 ? "paused, and \(jobs) \(jobs == "1" ? "job waits" : "jobs wait")"
-                : "the oldest of \(jobs) ready jobs has waited for \(Figures.span(waited))"
+                : (jobs == "1" ? "its ready job" : "the oldest of \(jobs) ready jobs")
+                    + " has waited for \(Figures.span(waited))"
             return (ConsoleCell("\(name): \(why)", href: PageAddress.queue(name)), waited)
         }.sorted { $0.waited > $1.waited }
         guard !found.isEmpty else { return [] }

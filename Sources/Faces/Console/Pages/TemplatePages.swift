@@ -147,18 +147,22 @@ enum TemplatePages {
         return ConsolePage(title: "Template \(template.name)", entry: "Templates", parts: parts)
     }
 
+    /// As a reader sees it whose device is dark, or light: not as the device of the visitor is.
+    static func shown(_ html: String, isDark: Bool) -> String {
+        let fixed = html.replacing(/\(\s*prefers-color-scheme\s*:\s*(dark|light)\s*\)/.ignoresCase()) { found in
+            (found.1.lowercased() == "dark") == isDark ? "(min-width: 0)" : "(max-width: 0)"
+        }
+        return fixed + "<style>:root { color-scheme: only \(isDark ? "dark" : "light") !important }</style>"
+    }
+
     /// The mail itself, in a frame that may run and fetch nothing.
     private static func preview(_ context: PageContext) async throws -> Response {
         let template = try await source(context)
         guard let html = try template.render(sample(template)).html else {
             throw ErrorAnswer(.notFound, "this template has no HTML")
         }
-        var page = html
-        switch context.query("look") {
-        case "dark": page = "<meta name=\"color-scheme\" content=\"dark\">" + page
-        case "rtl": page = "<div dir=\"rtl\">" + page + "</div>"
-        default: break
-        }
+        let look = context.query("look")
+        let page = shown(look == "rtl" ? "<div dir=\"rtl\">" + html + "</div>" : html, isDark: look == "dark")
         return Response(
             headers: [
                 Header("Content-Type", "text/html; charset=utf-8"),
