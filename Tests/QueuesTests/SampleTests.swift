@@ -43,6 +43,45 @@ import Testing
         }
     }
 
+    @Test func `kinds and builds are read from their own samples, and before there were any from those of queues`()
+        async throws
+    {
+        try await withConnection(.movableClock) { connection in
+            try await connection.open(1, version: "1.0")
+            try await connection.open(2, version: "1.1")
+            for queue in ["mail", "slow"] {
+                try await connection.beat(1, queue: queue, kind: "mail.send", succeeded: 5, failed: 2, dead: 1, ms: 700)
+            }
+            try await connection.sample(after: "10 s")
+            // As a version before this one has sampled.
+            try await connection.run(
+                "delete from millrace.sample_fresh where what = 7; delete from millrace.sample_key where what = 7")
+            func succeeded(_ build: String) async throws -> [String] {
+                try await connection.column(
+                    """
+                    select sum(succeeded)::text from millrace.samples_kind(millrace.now() - interval '1 hour', millrace.now(), null, 'mail.send', '\(build)')
+                    union all select succeeded::text from millrace.kind_past('mail.send', '1 hour') where version = '\(build)'
+                    """)
+            }
+            #expect(try await succeeded("1.0") == ["10", "10"])
+            for queue in ["mail", "slow"] {
+                try await connection.beat(2, queue: queue, kind: "mail.send", succeeded: 3, failed: 1, ms: 60)
+            }
+            try await connection.beat(1, queue: "mail", kind: "mail.send", succeeded: 4, ms: 40)
+            try await connection.sample(after: "10 s")
+            #expect(try await succeeded("1.0") == ["14", "14"])
+            #expect(try await succeeded("1.1") == ["6", "6"])
+            let compared = try await connection.records(
+                "select before_runs, before_failed, before_retried, after_runs, after_failed from millrace.versions_compare('1.0', '1.1')"
+            )
+            #expect(compared == ["(18,4,2,8,2)"])
+            #expect(
+                try await connection.int(
+                    "select cardinality(keys) from millrace.sample_fresh where what = 7") == 3,
+                "two builds and all together, however many queues")
+        }
+    }
+
     @Test func `of many who ask at once one takes the sample, and nobody the same one again`() async throws {
         try await withDatabase(.movableClock) { database in
             let (one, other) = (try await database.connect(), try await database.connect())
