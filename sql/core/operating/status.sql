@@ -205,7 +205,9 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     many bigint := (select count(*) from millrace.queue q where q.main is null);
     paused bigint := (select count(*) from millrace.queue q where q.main is null and q.paused_at is not null);
-    latest record;
+    at timestamptz;
+    keys int[];
+    numbers bigint[];                                      -- a variable: of a column each look at one would unpack all
     width int := length(millrace.sample_fold_of(1));
     whole jsonb := '{}';
     wanted int[];
@@ -217,14 +219,15 @@ begin
         return jsonb_build_object('queues', many, 'paused', paused, 'at', null, 'rows', (
             select coalesce(jsonb_agg(to_jsonb(d) order by d.ready + d.running desc, d.queue), '[]') from millrace.queue_depths(null) d));
     end if;
-    select f.at, f.keys, f.vals into latest from millrace.sample_fresh f where f.what = 1 and f.at > millrace.now() - interval '1 minute' order by f.at desc limit 1;
-    if latest.at is not null then
+    select f.at, f.keys, f.vals || '{}'::bigint[] into at, keys, numbers
+      from millrace.sample_fresh f where f.what = 1 and f.at > millrace.now() - interval '1 minute' order by f.at desc limit 1;
+    if at is not null then
         with said as materialized (
-            select k.name, latest.vals[(u.place - 1) * width + 2] as ready, latest.vals[(u.place - 1) * width + 4] as scheduled,
-                   latest.vals[(u.place - 1) * width + 5] as running, latest.vals[(u.place - 1) * width + 7] as oldest
-              from unnest(latest.keys) with ordinality u(key, place) join millrace.sample_key k on k.id = u.key
+            select k.name, numbers[(u.place - 1) * width + 2] as ready, numbers[(u.place - 1) * width + 4] as scheduled,
+                   numbers[(u.place - 1) * width + 5] as running, numbers[(u.place - 1) * width + 7] as oldest
+              from unnest(keys) with ordinality u(key, place) join millrace.sample_key k on k.id = u.key
         )
-        select coalesce((select jsonb_build_object('at', latest.at, 'ready', s.ready, 'scheduled', s.scheduled, 'running', s.running, 'oldest_s', s.oldest / 10.0)
+        select coalesce((select jsonb_build_object('at', at, 'ready', s.ready, 'scheduled', s.scheduled, 'running', s.running, 'oldest_s', s.oldest / 10.0)
                            from said s where s.name = ''), '{}'),
                array(select q.id from said s join millrace.queue q on q.name = s.name and q.main is null
                       where s.name <> '' order by s.ready + s.running desc, s.name limit most)
