@@ -171,9 +171,10 @@ private struct ChatScenario: Sendable {
     }
 
     /// Of a message: when it was due.
-    @Sendable private static func time(_ data: String) -> Int64? {
-        guard data.contains("\"change\":\"message\""), let at = data.firstRange(of: "\"ref\":\"") else { return nil }
-        return Int64(data[at.upperBound...].prefix(18).filter { $0 != "-" }, radix: 16)
+    @Sendable private static func time(_ data: UnsafeBufferPointer<UInt8>) -> Int64? {
+        guard data.place(of: "\"change\":\"message\"") != nil, let at = data.place(of: "\"ref\":\"") else { return nil }
+        let digits = data[(at + 7)...].prefix(18).filter { $0 != UInt8(ascii: "-") }
+        return Int64(String(decoding: digits, as: UTF8.self), radix: 16)
     }
 
     /// A change of a thread, or of one person.

@@ -38,7 +38,7 @@ final class StreamFleet: Sendable {
 
     private let port: UInt16
     private let token: @Sendable (Int) -> String
-    private let time: @Sendable (String) -> Int64?
+    private let time: @Sendable (UnsafeBufferPointer<UInt8>) -> Int64?
     private let counters = Mutex<[Counts]>([])
     private let results = Mutex(Results())
     private let isOver = Atomic(false)
@@ -49,7 +49,7 @@ final class StreamFleet: Sendable {
     ///   - token: what client n shows.
     ///   - time: when an event was called for, from its data; as `PracticeMarks.now()`.
     init(
-        port: UInt16, time: @escaping @Sendable (String) -> Int64? = StreamLoop.stampedTime,
+        port: UInt16, time: @escaping @Sendable (UnsafeBufferPointer<UInt8>) -> Int64? = StreamLoop.stampedTime,
         token: @escaping @Sendable (Int) -> String
     ) {
         self.port = port
@@ -146,7 +146,7 @@ private struct StreamLoop {
     private(set) var calm = Histogram()
     private(set) var all = Histogram()
     private(set) var minutes: [Int64: Histogram] = [:]
-    private let time: @Sendable (String) -> Int64?
+    private let time: @Sendable (UnsafeBufferPointer<UInt8>) -> Int64?
     private var clients: [Client]
     private var byDescriptor: [Int32: Int] = [:]
     private let epoll = millrace_epoll()
@@ -158,7 +158,7 @@ private struct StreamLoop {
     private static let mostOpening = 100
 
     init(
-        port: UInt16, people: [Int], time: @escaping @Sendable (String) -> Int64?,
+        port: UInt16, people: [Int], time: @escaping @Sendable (UnsafeBufferPointer<UInt8>) -> Int64?,
         token: @escaping @Sendable (Int) -> String
     ) {
         self.port = port
@@ -280,67 +280,109 @@ private struct StreamLoop {
         }
     }
 
-    /// False: the answer is no stream.
+    /// False: the answer has another status, or its chunks cannot be read.
     private mutating func unpack(_ number: Int) -> Bool {
-        if !clients[number].hasHead {
-            guard let end = clients[number].raw.firstRange(of: [13, 10, 13, 10]) else { return true }
-            guard clients[number].raw.starts(with: "HTTP/1.1 200 ".utf8) else {
-                counts.refused += 1
-                return false
+        let raw = clients[number].raw
+        clients[number].raw = []
+        let taken = raw.withUnsafeBufferPointer { bytes -> Int? in
+            var place = 0
+            if !clients[number].hasHead {
+                guard let end = bytes.place(of: "\r\n\r\n") else { return 0 }
+                guard bytes.starts(with: "HTTP/1.1 200 ".utf8) else {
+                    counts.refused += 1
+                    return nil
+                }
+                place = end + 4
+                clients[number].hasHead = true
             }
-            clients[number].raw.removeSubrange(..<end.upperBound)
-            clients[number].hasHead = true
+            while let end = bytes.place(of: "\r\n", from: place) {
+                guard let size = Int(String(decoding: bytes[place..<end], as: UTF8.self), radix: 16), size > 0 else {
+                    return nil
+                }
+                guard bytes.count >= end + size + 4 else { break }
+                clients[number].text += bytes[end + 2..<end + 2 + size]
+                place = end + size + 4
+            }
+            return place
         }
-        while let end = clients[number].raw.firstRange(of: [13, 10]) {
-            let digits = String(decoding: clients[number].raw[..<end.lowerBound], as: UTF8.self)
-            guard let size = Int(digits, radix: 16), size > 0 else { return false }
-            guard clients[number].raw.count >= end.upperBound + size + 2 else { break }
-            clients[number].text += clients[number].raw[end.upperBound..<end.upperBound + size]
-            clients[number].raw.removeSubrange(..<(end.upperBound + size + 2))
-        }
+        guard let taken else { return false }
+        clients[number].raw = Array(raw[taken...])
         return true
     }
 
     private mutating func take(_ number: Int) {
         let now = PracticeMarks.now()
-        while let end = clients[number].text.firstRange(of: [10, 10]) {
-            let block = String(decoding: clients[number].text[..<end.lowerBound], as: UTF8.self)
-            clients[number].text.removeSubrange(..<end.upperBound)
-            var (name, id, data) = ("", Int64?.none, "")
-            for line in block.split(separator: "\n") {
-                if line.hasPrefix("id: ") { id = Int64(line.dropFirst(4)) }
-                if line.hasPrefix("event: ") { name = String(line.dropFirst(7)) }
-                if line.hasPrefix("data: ") { data = String(line.dropFirst(6)) }
+        let text = clients[number].text
+        clients[number].text = []
+        let taken = text.withUnsafeBufferPointer { bytes in
+            var place = 0
+            while let end = bytes.place(of: "\n\n", from: place) {
+                take(UnsafeBufferPointer(rebasing: bytes[place..<end]), of: number, at: now)
+                place = end + 2
             }
-            if let id { clients[number].last = id }
-            switch name {
-            case "ready":
-                opening -= 1
-                counts.ready += 1
-                clients[number].state = .ready
-                if seen[number].start == nil { seen[number].start = id }
-            case "change":
-                counts.events += 1
-                if let id { seen[number].seqs.append(id) }
-                if let time = time(data) {
-                    let took = UInt64(max(0, now - time))
-                    all.record(nanoseconds: took)
-                    minutes[time / 60_000_000_000, default: Histogram()].record(nanoseconds: took)
-                    if time < calmUntil { calm.record(nanoseconds: took) }
-                }
-            case "reset": counts.resets += 1
-            default: break
+            return place
+        }
+        // A comment has no event behind it.
+        let rest = text[taken...]
+        if !rest.elementsEqual(": alive\n".utf8) { clients[number].text = Array(rest) }
+    }
+
+    private mutating func take(_ block: UnsafeBufferPointer<UInt8>, of number: Int, at now: Int64) {
+        var (isChange, isReady, id) = (false, false, Int64?.none)
+        var data: UnsafeBufferPointer<UInt8>?
+        var place = 0
+        while place < block.count {
+            let end = block.place(of: "\n", from: place) ?? block.count
+            let line = block[place..<end]
+            place = end + 1
+            if line.starts(with: "id: ".utf8) {
+                id = Int64(String(decoding: line.dropFirst(4), as: UTF8.self))
+            } else if line.starts(with: "data: ".utf8) {
+                data = UnsafeBufferPointer(rebasing: line.dropFirst(6))
+            } else if line.starts(with: "event: ".utf8) {
+                let name = line.dropFirst(7)
+                isChange = name.elementsEqual("change".utf8)
+                isReady = name.elementsEqual("ready".utf8)
+                if name.elementsEqual("reset".utf8) { counts.resets += 1 }
             }
         }
-        // Comments without an event behind them.
-        if clients[number].text.starts(with: ": alive\n".utf8), clients[number].text.count == 8 {
-            clients[number].text = []
+        if let id { clients[number].last = id }
+        if isReady {
+            opening -= 1
+            counts.ready += 1
+            clients[number].state = .ready
+            if seen[number].start == nil { seen[number].start = id }
+        } else if isChange {
+            counts.events += 1
+            if let id { seen[number].seqs.append(id) }
+            guard let data, let time = time(data) else { return }
+            let took = UInt64(max(0, now - time))
+            all.record(nanoseconds: took)
+            minutes[time / 60_000_000_000, default: Histogram()].record(nanoseconds: took)
+            if time < calmUntil { calm.record(nanoseconds: took) }
         }
     }
 
     /// What the data of an event says after `"t": `.
-    @Sendable static func stampedTime(_ data: String) -> Int64? {
-        guard let at = data.firstRange(of: "\"t\": ") else { return nil }
-        return Int64(data[at.upperBound...].prefix { $0.isNumber })
+    @Sendable static func stampedTime(_ data: UnsafeBufferPointer<UInt8>) -> Int64? {
+        guard let at = data.place(of: "\"t\": ") else { return nil }
+        return Int64(String(decoding: data[(at + 5)...].prefix { 48...57 ~= $0 }, as: UTF8.self))
+    }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+    /// Where the text begins at a place or behind it. A fleet looks for few bytes in many, so that it is not slower than what it measures.
+    func place(of text: StaticString, from start: Int = 0) -> Int? {
+        guard let base = baseAddress else { return nil }
+        let size = text.utf8CodeUnitCount
+        var place = start
+        while place + size <= count,
+            let found = memchr(base + place, Int32(text.utf8Start[0]), count - size + 1 - place)
+        {
+            place = found - UnsafeMutableRawPointer(mutating: base)
+            if memcmp(base + place, text.utf8Start, size) == 0 { return place }
+            place += 1
+        }
+        return nil
     }
 }
