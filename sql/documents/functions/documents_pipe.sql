@@ -254,7 +254,7 @@ $$;
 -- A text with the words whole that a hyphen parts at the end of a line.
 create or replace function millrace.document_joined(page_text text) returns text
 language sql immutable as $$
-    select regexp_replace(page_text, E'([[:alpha:]])[-\\u00AD\\u2010][ \\t]*\\r?\\n[ \\t]*([[:lower:]])', '\1\2', 'g')
+    select regexp_replace(page_text, E'([[:alpha:]])[-\\u00AD\\u2010][ \\t]*\\r?\\n[ \\t]*([[:lower:]])', E'\\1\\2', 'g')
 $$;
 
 -- What a search looks into. A word that was parted is found whole, with its hyphen, which may belong to it, and in its parts.
@@ -263,7 +263,7 @@ language sql immutable as $$
     select to_tsvector(config, left(page_text, 250000) || millrace.document_code_texts(content))
         || case when page_text ~ E'[-\\u00AD\\u2010][ \\t]*\\r?\\n'
                 then to_tsvector(config, millrace.document_joined(left(page_text, 100000)))
-                     || to_tsvector(config, regexp_replace(left(page_text, 100000), E'([[:alpha:]]-)[ \\t]*\\r?\\n[ \\t]*([[:lower:]])', '\1\2', 'g'))
+                     || to_tsvector(config, regexp_replace(left(page_text, 100000), E'([[:alpha:]]-)[ \\t]*\\r?\\n[ \\t]*([[:lower:]])', E'\\1\\2', 'g'))
                 else '' end
 $$;
 
