@@ -124,7 +124,7 @@
                 }
                 async let report = worker.run(handlesSignals: false)
                 let id = try await withSpan("POST /orders", ofKind: .server) { _ in
-                    try await client.enqueue(Receipt(order: 7))
+                    try await client.enqueue(Receipt(order: 7), options: EnqueueOptions(queue: "traced"))
                 }
                 #expect(try await client.end(of: id) == .succeeded)
                 worker.drain()
@@ -149,7 +149,7 @@
                 let worker = Worker(database: database, log: .silent, spans: TracingReceiver())
                 worker.handle(Receipt.self, queue: "failing") { _, _ in .discard("it is torn") }
                 async let report = worker.run(handlesSignals: false)
-                let options = withSpan("POST /returns") { _ in EnqueueOptions().inCurrentSpan() }
+                let options = withSpan("POST /returns") { _ in EnqueueOptions(queue: "failing").inCurrentSpan() }
                 let id = try await client.enqueue(Receipt(order: 8), options: options)
                 #expect(try await client.end(of: id) == .dead)
                 worker.drain()
