@@ -57,7 +57,13 @@ class Package:
                    "--package-path", str(self.folder), "--cache-path", str(shared / "cache"),
                    "--security-path", str(shared / "security"), "--resolver-fingerprint-checking", "warn"]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-        run(command, env=os.environ | {"PEER_MILLRACE": self.given.root})
+        built = subprocess.run(
+            command, env=os.environ | {"PEER_MILLRACE": self.given.root}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True)
+        (self.folder / "said").write_text(built.stdout)
+        if built.returncode:
+            errors = [line for line in built.stdout.splitlines() if "error:" in line]
+            raise RuntimeError(f"the build failed, see {self.folder / 'said'}: {(errors or ['?'])[0]}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if not noted.exists():
             noted.write_text(json.dumps({
