@@ -97,7 +97,7 @@ import Testing
                 let dev = try MillraceProcess(
                     ["dev", "--with", Self.load.path, "--replay", "\(id)", "--once"] + more, database: database.url,
                     environment: environment)
-                return (try await dev.ended(within: .seconds(120)), dev.output)
+                return (try await dev.ended(within: .seconds(300)), dev.output)
             }
             let (code, output) = try await replay(["reserve", "charge"])
             #expect(code == 0, "\(output)")
