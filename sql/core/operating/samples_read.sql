@@ -55,16 +55,19 @@ begin
         exit when at_s >= last;
     end loop;
     return query
-    select k.key, date_part('epoch', f.at)::bigint, (e.i - 1)::int, e.v
-      from millrace.sample_fresh f
-     -- Unpacked once, not for each key.
-     cross join lateral (select f.keys || '{}'::int[] as keys, f.vals || '{}'::bigint[] as vals offset 0) d
-     cross join lateral (
-        select w.key, array_position(d.keys, w.key)::bigint as place from unnest(the_keys) w(key) where cardinality(the_keys) <= 100
-         union all
-        select u.key, u.place from unnest(d.keys) with ordinality u(key, place) where cardinality(the_keys) > 100 and u.key = any (the_keys)) k
-     cross join lateral unnest(d.vals[(k.place - 1) * columns + 1 : k.place * columns]) with ordinality e(v, i)
-     where f.what = the_what and f.at >= to_timestamp(greatest(at_s, first)) and f.at < to_timestamp(last) and k.place is not null and e.v <> 0;
+    select z.key, z.at, z.c, z.v
+      -- Side by side in the list: as joined functions each would be stored first, for every key of every sample.
+      from (select k.key, d.at, generate_series(0, columns - 1) as c, unnest(d.vals[(k.place - 1) * columns + 1 : k.place * columns]) as v
+              -- Unpacked once, not for each key.
+              from (select date_part('epoch', f.at)::bigint as at, f.keys || '{}'::int[] as keys, f.vals || '{}'::bigint[] as vals
+                      from millrace.sample_fresh f
+                     where f.what = the_what and f.at >= to_timestamp(greatest(at_s, first)) and f.at < to_timestamp(last) offset 0) d
+             cross join lateral (
+                select w.key, array_position(d.keys, w.key)::bigint as place from unnest(the_keys) w(key) where cardinality(the_keys) <= 100
+                 union all
+                select u.key, u.place from unnest(d.keys) with ordinality u(key, place) where cardinality(the_keys) > 100 and u.key = any (the_keys)) k
+             where k.place is not null) z
+     where z.v <> 0;
 end $$;
 
 -- The keys that are asked for: null for all together, * for each, else one name.
