@@ -118,7 +118,7 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp s
 declare
     wanted int[] := millrace.sample_wanted(1, the_queue);
     ended int[] := array(select k.id from millrace.sample_key k
-                          where k.what = 2 and case when the_queue = '*' then k.queue <> '' else k.queue = coalesce(the_queue, '') end);
+                          where k.what = 2 and case when the_queue = '*' then k.queue <> '' else k.queue = the_queue end);
     whole int := (millrace.sample_wanted(1, null))[1];
     plan record;
 begin
@@ -133,6 +133,10 @@ begin
         union all
         select k.queue, n.at / plan.step_s * plan.step_s, n.c + 10, n.v
           from millrace.sample_numbers(2, ended, plan.first, plan.last, plan.level) n join millrace.sample_key k on k.id = n.key
+        union all
+        -- All together is the same in the samples of builds, which are shorter.
+        select '', n.at / plan.step_s * plan.step_s, n.c + 10, n.v
+          from millrace.sample_builds('', null, plan.first, plan.last, plan.level) n where the_queue is null
     ), seen as (
         select r.queue, r.at,
                coalesce(sum(r.v) filter (where r.c = 1), 0)::float8 as ready, coalesce(sum(r.v) filter (where r.c = 2), 0)::float8 as due,
