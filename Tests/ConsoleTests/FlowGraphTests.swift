@@ -93,7 +93,7 @@ import Testing
                 """)
             let large = try await world.get("/console/jobs/\(job)?flow=yes").body
             #expect(
-                large.contains("The flow has too many jobs for a drawing") && !large.contains("<svg role=\"group\""))
+                large.contains("The flow has too many jobs to draw") && !large.contains("<svg role=\"group\""))
             #expect(large.contains("Below") && large.contains(" not shown"), "its beginning is there")
             let alone = try await world.job("running")
             #expect(try await !world.get("/console/jobs/\(alone)?flow=yes").body.contains("<svg role=\"group\""))
