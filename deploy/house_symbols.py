@@ -81,12 +81,19 @@ def extract(root, built, names, into):
             raise Unreadable(f"{name} in {built}/Modules cannot be read: {(done.stderr or done.stdout).strip()[-500:]}")
 
 
+def written(symbol):
+    """Whether somebody has written it: the compiler adds others, such as `hashValue`, which have no place in a file. Extraction leaves them out
+    by a flag, and a build does not."""
+    return (symbol["accessLevel"] in ("public", "open") and "::SYNTHESIZED::" not in symbol.get("identifier", {}).get("precise", "")
+            and ("location" in symbol or "docComment" in symbol))
+
+
 class Module:
     """What a module offers: its symbols, and how they belong together."""
 
     def __init__(self, name, graphs):
         self.name = name
-        self.symbols = [symbol for graph in graphs for symbol in graph["symbols"] if symbol["accessLevel"] in ("public", "open")]
+        self.symbols = [symbol for graph in graphs for symbol in graph["symbols"] if written(symbol)]
         self.relations = [relation for graph in graphs for relation in graph["relationships"]]
 
     def undocumented(self):
