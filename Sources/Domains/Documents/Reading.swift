@@ -35,6 +35,15 @@ package struct DocumentReading: Sendable {
     mutating func add(_ usage: Usage, to stage: DocumentPrograms.Stage) {
         self.usage[stage] = Worked((), self.usage[stage] ?? Usage()).adding(usage)
     }
+
+    /// Keeps the page's own text where there is one, as a worker does when a picture cannot be read.
+    fileprivate mutating func fail(_ page: Int, _ failure: DocumentFailure, own: PageText?) {
+        if let own, !failure.isKilled, !failure.isCancelled {
+            texts[page] = own
+        } else {
+            failures[page] = failure
+        }
+    }
 }
 
 extension DocumentPrograms {
@@ -110,13 +119,7 @@ extension DocumentPrograms {
                 reading.add(spent, to: stage)
                 switch outcome {
                 case .success(let text): reading.texts[page] = doubted[page]?.kept(before: text) ?? text
-                case .failure(let failure):
-                    // As a worker does: its picture cannot be read, but its own text is there.
-                    if let text = own[page], !failure.isKilled, !failure.isCancelled {
-                        reading.texts[page] = text
-                    } else {
-                        reading.failures[page] = failure
-                    }
+                case .failure(let failure): reading.fail(page, failure, own: own[page])
                 }
                 done?(page, reading.texts[page])
             }
