@@ -43,7 +43,7 @@
             get throws(QueueError) {
                 try read("MILLRACE_DRAIN_TIMEOUT", "a duration such as 30s, 500ms or 2m") { text in
                     let digits = text.prefix { $0.isASCII && $0.isNumber }
-                    guard let count = Int64(digits) else { return nil }
+                    guard let count = Int64(digits), count < 1_000_000_000 else { return nil }
                     switch text.dropFirst(digits.count) {
                     case "ms": return .milliseconds(count)
                     case "s", "": return .seconds(count)
