@@ -6,7 +6,7 @@ extension SequenceWorld {
         case enqueue, enqueueMany, enqueueWithKey, enqueueAfter, cancel, cancelUndo, retry, retryFresh, reschedule
         case priority, delete, flowCancel, flowRetry, page, fork, stepSet, stepForget, signal, signalJob, answer
         case startOperation, stepOperation, changeOperation, undoOperation, thereAndBack, cancelAndRetry, circle
-        case retryUndone, failCharged
+        case retryUndone, failCharged, followWhileEnding
         case claim, end, complete, handle, charge, wait, spawn, crash, handBack, house, time
 
         static let weights: [(Operation, Int)] = [
@@ -14,9 +14,9 @@ extension SequenceWorld {
             (.retry, 5), (.retryFresh, 3), (.reschedule, 2), (.priority, 2), (.delete, 3), (.flowCancel, 2),
             (.flowRetry, 3), (.page, 3), (.fork, 2), (.stepSet, 1), (.stepForget, 1), (.signal, 3), (.signalJob, 1),
             (.answer, 2), (.startOperation, 6), (.stepOperation, 8), (.changeOperation, 1), (.undoOperation, 4),
-            (.thereAndBack, 4), (.cancelAndRetry, 3), (.circle, 2), (.retryUndone, 2), (.failCharged, 5), (.claim, 12),
-            (.end, 14),
-            (.complete, 3), (.handle, 2), (.charge, 10), (.wait, 8), (.spawn, 3), (.crash, 2),
+            (.thereAndBack, 4), (.cancelAndRetry, 3), (.circle, 2), (.retryUndone, 2), (.failCharged, 5),
+            (.followWhileEnding, 3), (.claim, 12), (.end, 14), (.complete, 3), (.handle, 2), (.charge, 10), (.wait, 8),
+            (.spawn, 3), (.crash, 2),
             (.handBack, 1), (.house, 12), (.time, 4),
         ]
     }
@@ -113,6 +113,7 @@ extension SequenceWorld {
         case .circle: try await circle(by: caller)
         case .retryUndone: try await retryUndone(by: caller)
         case .failCharged: try await failCharged(by: caller)
+        case .followWhileEnding: try await followWhileEnding(by: caller)
         case .claim: try await claim()
         case .end: try await endSome()
         case .complete: try await complete(by: caller)
@@ -158,6 +159,24 @@ extension SequenceWorld {
             """
             select millrace.enqueue('test', \(key) options => '{"after": {"jobs": [\(after.joined(separator: ","))], "when": "\(when)"}\(before)}')
             """, begins: true)
+    }
+
+    /// An open transaction ends a job, and somebody who does not see that yet has another wait for it.
+    private mutating func followWhileEnding(by caller: Int) async throws {
+        guard !callers[caller].isOpen, let id = try await one(Self.jobs) else { return }
+        callers[caller].isOpen = true
+        try await say(caller, "begin")
+        try await say(
+            caller,
+            random.pick([
+                ("select millrace.cancel(\(id))", 3), ("\(Self.waived); select millrace.job_delete(\(id))", 1),
+                ("select millrace.flow_cancel(\(id))", 1),
+                ("select * from millrace.jobs_do('cancel', array[\(id)])", 1),
+            ]))
+        try await say(
+            (caller + 1) % callers.count,
+            "select millrace.enqueue('test', options => '{\"after\": {\"jobs\": [\(id)], \"when\": \"ended\"}}')")
+        if random.chance(0.7) { try await house() }
     }
 
     private mutating func fork(by caller: Int) async throws {
