@@ -38,7 +38,7 @@ package final class KeptWorkers: Sendable {
                     state.pids[name] = nil
                     let signal = status & 0x7f
                     if signal != 0 && signal != SIGKILL {
-                        state.badEnds.append("\(name) was ended by signal \(signal)")
+                        state.badEnds.append("\(name) was ended by signal \(signal)\(lastWords(of: name))")
                     } else if signal == 0, (status >> 8) & 0xff != 0, state.isStopping {
                         state.badEnds.append("\(name) ended with \((status >> 8) & 0xff)")
                     }
@@ -46,6 +46,19 @@ package final class KeptWorkers: Sendable {
                 usleep(100_000)
             }
         }
+    }
+
+    /// What its log says of the end: the runtime's own line, else the last lines. The directory is gone when somebody reads of it.
+    private func lastWords(of name: String) -> String {
+        let log = open("\(directory)/\(name).log", O_RDONLY | O_CLOEXEC)
+        guard log >= 0 else { return "" }
+        defer { close(log) }
+        var bytes = [UInt8](repeating: 0, count: 16_384)
+        let size = lseek(log, 0, SEEK_END)
+        let count = pread(log, &bytes, bytes.count, max(0, size - off_t(bytes.count)))
+        let lines = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: "\n")
+        let last = lines.lastIndex { $0.contains("Fatal error") }.map { lines[$0...].prefix(12) } ?? lines.suffix(3)
+        return last.map { "\n    \(DisplayWidth.harmless(String($0.prefix(300))))" }.joined()
     }
 
     package func pid(of name: String) -> pid_t? { state.withLock { $0.pids[name] } }
