@@ -96,6 +96,24 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            "'pg_catalog, pg_temp'::text", "'a'::text", "true", "7::int8", "array[array[1, 2], array[3, 4]]::int8[]",
+            "'\\x00000001000000000000001400000002000000010000ffff'::bytea",
+            "'\\x000000010000000000000014ffffffff00000001'::bytea",
+        ])
+    func `what is read as an array and is none is an error, not a crash`(value: String) async throws {
+        try await withConnection(.empty) { connection in
+            let refused = try await failure {
+                _ = try await connection.query(.shipped(Array("select \(value)".utf8))) { row throws(PostgresError) in
+                    try row.ints(0)
+                }
+            }
+            #expect(refused == .undecodable(column: 0, expected: "an array of one dimension"))
+            #expect(try await connection.int("select 1") == 1)
+        }
+    }
+
     @Test func `a null inside an array that must have none is an error, not a crash`() async throws {
         try await withConnection(.empty) { connection in
             let null = try await failure {

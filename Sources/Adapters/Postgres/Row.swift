@@ -87,15 +87,22 @@ package struct Row {
         _ column: Int, _ read: (UnsafeRawBufferPointer) throws(PostgresError) -> T
     ) throws(PostgresError) -> [T] {
         guard let bytes = bytes(column) else { throw null(column) }
-        func word(_ offset: Int) -> Int32 {
-            Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Int32.self))
+        // Another statement's answer, or a type that was changed: an error, where a length beyond the bytes would end the process.
+        let misread = PostgresError.undecodable(column: column, expected: "an array of one dimension")
+        func word(_ offset: Int) throws(PostgresError) -> Int32 {
+            guard offset + 4 <= bytes.count else { throw misread }
+            return Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Int32.self))
         }
-        guard bytes.count >= 12, word(0) > 0 else { return [] }
+        let dimensions = try word(0)
+        if dimensions == 0, bytes.count == 12 { return [] }
+        let count = try word(12)
+        guard dimensions == 1, count >= 0 else { throw misread }
         var values: [T] = []
         var offset = 20
-        for _ in 0..<word(12) {
-            let length = Int(word(offset))
+        for _ in 0..<count {
+            let length = Int(try word(offset))
             guard length >= 0 else { throw null(column) }
+            guard offset + 4 + length <= bytes.count else { throw misread }
             try values.append(read(UnsafeRawBufferPointer(rebasing: bytes[(offset + 4)..<(offset + 4 + length)])))
             offset += 4 + length
         }

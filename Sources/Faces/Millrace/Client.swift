@@ -42,7 +42,7 @@ public final class Client: Sendable {
     ///   - metadata: An object that travels along; its handler finds it in ``Context/metadata(as:)``.
     /// - Throws: ``QueueError``. Of the class `unreachable`, nobody knows whether there is a job now: with a unique key a second call makes no second
     ///   one. `conflict`: the key is held, and `onConflict` is `.error`. `invalid`, `tooLarge`, `forbidden`: the database takes no such job.
-    ///   `misconfigured`: its arguments are to be encrypted, and there is no key.
+    ///   `misconfigured`: its arguments must be encrypted, and no key is set.
     @discardableResult
     public func enqueue<Work: Job>(
         _ job: Work, in delay: Duration? = nil, at time: Date? = nil, unique: String? = nil,
