@@ -102,6 +102,17 @@ extension BrowserPage {
                 const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
                 if (contrast < least) problems.push(`${name(element)} has a contrast of ${contrast.toFixed(2)}`)
             }
+            // The word of the live line changes while the page is read: each one leaves the title and what follows in their places.
+            const live = document.getElementById('live-state'), title = document.querySelector('.title')
+            if (live && title) {
+                const was = live.textContent
+                const heights = ['live', 'paused', 'no answer', 'connecting', 'reconnecting'].map(word => {
+                    live.textContent = word
+                    return Math.round(title.getBoundingClientRect().height)
+                })
+                live.textContent = was
+                if (new Set(heights).size > 1) problems.push(`the live line moves the page: ${heights}`)
+            }
             return problems
         }
         """
