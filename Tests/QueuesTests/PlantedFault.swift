@@ -84,14 +84,19 @@ enum PlantedFault: String, CaseIterable {
     }
 
     func plant(in connection: Connection) async throws {
-        for change in changes {
-            let source = try #require(
-                try await connection.value(
-                    "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'millrace'::regnamespace and p.proname = '\(change.function)'"
-                ))
-            let changed = source.replacing(change.from, with: change.to)
-            #expect(changed != source, "\(change.function) has no \(change.from)")
-            try await connection.run(changed)
-        }
+        for change in changes { try await connection.replace(in: change.function, change.from, with: change.to) }
+    }
+}
+
+extension Connection {
+    /// A function of the schema with another text in it.
+    func replace(in function: String, _ text: String, with other: String) async throws {
+        let source = try #require(
+            try await value(
+                "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'millrace'::regnamespace and p.proname = '\(function)'"
+            ))
+        let changed = source.replacing(text, with: other)
+        #expect(changed != source, "\(function) has no \(text)")
+        try await run(changed)
     }
 }

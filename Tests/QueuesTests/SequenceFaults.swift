@@ -18,16 +18,7 @@ extension SequenceWorld {
                 """)
     }
 
-    /// Jobs that wait for a signal which is kept for them, and that nobody will look at.
-    func deaf() async throws -> [String] {
-        try await worker.column(
-            """
-            select 'job ' || w.job || ' waits for the signal ' || w.name || ', which is kept' from millrace.wait w
-              join millrace.timer d on d.job = w.job and d.due = w.place
-              join millrace.signal s on s.name = w.name and s.key = w.key and s.state < 2 and s.expires_at > millrace.now()
-             where w.look_at is null and s.state = 1 and not exists (select from millrace.signal_taken t where t.signal = s.seq and t.job = w.job)
-            """)
-    }
+    func deaf() async throws -> [String] { try await worker.deaf() }
 
     /// Jobs that are there, and that who asks for them does not find.
     func hidden() async throws -> [String] {
@@ -56,6 +47,17 @@ extension SequenceWorld {
 }
 
 extension Connection {
+    /// Jobs that wait for a signal which is kept for them, and that nobody will look at.
+    func deaf() async throws -> [String] {
+        try await column(
+            """
+            select 'job ' || w.job || ' waits for the signal ' || w.name || ', which is kept' from millrace.wait w
+              join millrace.timer d on d.job = w.job and d.due = w.place
+              join millrace.signal s on s.name = w.name and s.key = w.key and s.state < 2 and s.expires_at > millrace.now()
+             where w.look_at is null and s.state = 1 and not exists (select from millrace.signal_taken t where t.signal = s.seq and t.job = w.job)
+            """)
+    }
+
     /// Everything that is wrong with jobs and what stands beside them now, in words.
     func faults() async throws -> [String] {
         try await column(
