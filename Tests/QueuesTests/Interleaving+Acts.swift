@@ -67,12 +67,12 @@ extension Interleaving {
                 sql:
                     "select x::text from millrace.jobs_do('\(random.pick([("cancel", 2), ("retry", 2)]))', array[\(ids)]) x"
             )
-        default: return act(on: act)
+        default: return deal(act)
         }
     }
 
     /// What is done to one job.
-    private mutating func act(on act: Act) -> Saying? {
+    private mutating func deal(_ act: Act) -> Saying? {
         guard let job = job() else { return nil }
         switch act {
         case .cancel: return Saying(sql: "select millrace.cancel(\(job))")
