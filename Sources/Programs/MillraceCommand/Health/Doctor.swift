@@ -38,6 +38,7 @@ struct Doctor {
         checks.append(schema)
         checks.append(await look(.notifications) { () throws(PostgresError) in try await notifications() })
         checks += await server()
+        checks += await replication()
         checks.append(await look(.roles) { () throws(PostgresError) in try await roles() })
         checks += await trust()
         if has("gateway") { checks += await gateway() }

@@ -103,7 +103,7 @@ extension Doctor {
         expect(.fullPageWrites, { $0 == "on" }, problem: true, "a crash can destroy pages", "turn it on")
         expect(
             .synchronousCommit, { $0 != "off" }, "a crash loses jobs whose enqueue was confirmed",
-            "turn it on, or set it to local")
+            "turn it on; local does where there is no standby")
         expect(.autovacuum, { $0 == "on" }, problem: true, "queues slow down without end", "turn it on")
         expect(.trackCounts, { $0 == "on" }, problem: true, "autovacuum does nothing without it", "turn it on")
         expect(

@@ -34,6 +34,8 @@ enum Subject: String, Sendable, CaseIterable {
     case notificationQueue = "notification queue"
     case preparedTransactions = "prepared transactions"
     case replicationSlots = "replication slots"
+    case replication
+    case unloggedTables = "unlogged tables"
     case settings
     case transactionReadOnly = "transaction_read_only"
     case fsync
