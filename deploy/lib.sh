@@ -88,6 +88,9 @@ is_there() {
     chromium) command -v chromium >/dev/null ;;
     python3) command -v python3 >/dev/null ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+    etcd-server) command -v etcd >/dev/null ;;
+    haproxy) command -v haproxy >/dev/null || [[ -x /usr/sbin/haproxy ]] ;;
+    iproute2) command -v ip >/dev/null || [[ -x /usr/sbin/ip ]] ;;
     pgbouncer) command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]] ;;
     *) is_installed "$1" ;;
     esac
