@@ -9,23 +9,22 @@ extension Interleaving {
     /// Functions that wait for a lock for 60 ms at most: see `InterleavingTests.template`. Others wait for as long as it takes.
     private static let patient = ["flows_", "signals_tell", "operation_step", "maintain"]
 
-    /// Waits until each statement has ended or waits for another session, and then takes note of what the ended ones say.
+    /// Waits until each statement has ended or waits for another session, and then takes note of what the ended ones say: what was said last comes first.
     mutating func settle() async throws {
-        var told: [(Int, Reading, [String])] = []
+        var answers: [(session: Int, saying: Saying, answer: Result<[String], PostgresError>)] = []
+        var waiting: [Int: Set<Int>] = [:]
         let start = ContinuousClock.now
         while true {
             for session in sessions.indices {
                 guard let flight = sessions[session].flight, let answer = flight.answer.value else { continue }
                 sessions[session].flight = nil
-                told += ended(session, flight.saying, answer)
+                answers.append((session, flight.saying, answer))
             }
             let busy = sessions.indices.filter { sessions[$0].flight != nil }
             if busy.isEmpty { break }
             if let holders = try await holders(of: busy) {
-                guard let late = rival(among: busy, holders) else {
-                    noteWaits(busy, holders)
-                    break
-                }
+                waiting = holders
+                guard let late = rival(among: busy, holders) else { break }
                 trace.append("    \(sessions[late].name) gives up")
                 try await watcher.run("select pg_cancel_backend(\(sessions[late].process))")
                 while sessions[late].flight?.answer.value == nil { await Task.yield() }
@@ -35,6 +34,9 @@ extension Interleaving {
             }
             await Task.yield()
         }
+        answers.sort { sessions[$0.session].said > sessions[$1.session].said }
+        let told = answers.flatMap { ended($0.session, $0.saying, $0.answer) }
+        noteWaits(waiting)
         try await learn(told)
     }
 
@@ -72,8 +74,8 @@ extension Interleaving {
         return nil
     }
 
-    private mutating func noteWaits(_ busy: [Int], _ holders: [Int: Set<Int>]) {
-        for session in busy where sessions[session].flight?.isKnownToWait == false {
+    private mutating func noteWaits(_ holders: [Int: Set<Int>]) {
+        for session in sessions.indices where sessions[session].flight?.isKnownToWait == false {
             sessions[session].flight?.isKnownToWait = true
             waits += 1
             let names = sessions.filter { holders[session]?.contains($0.process) ?? false }.map(\.name)
