@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -31,15 +32,14 @@ def workers(world, program):
 
 
 def play(world, arguments, mailbox):
-    program = arguments.load
     say("starting three etcd, three Postgres, haproxy and pgbouncer")
     world.open()
     say("migrating")
-    for words in (["migrate", "--rooms", "all", "--quiet"],):
-        done = worlds.subprocess.run([arguments.millrace, *words], env=world.environment(), capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"millrace {' '.join(words)}: {done.stderr}")
-    programs = workers(world, program)
+    migrate = [arguments.millrace, "migrate", "--rooms", "all", "--quiet"]
+    done = subprocess.run(migrate, env=world.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise RuntimeError(f"millrace migrate: {done.stderr}")
+    programs = workers(world, arguments.load)
     ours = load.Load(world, arguments.seed)
     began = time.monotonic()
     try:

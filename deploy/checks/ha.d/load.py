@@ -144,9 +144,6 @@ class Producer(Client):
             with self.book.lock:
                 self.book.unknown += 1
 
-    def owes(self):
-        return bool(self.signals)
-
 
 class Settler(Producer):
     """Sends what signals are left, and enqueues nothing."""

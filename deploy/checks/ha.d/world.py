@@ -52,6 +52,7 @@ class Node:
         self.world, self.number, self.name = world, number, f"db{number}"
         self.address, self.link = f"10.59.0.1{number}", f"v{number}"
         self.place = world.place / self.name
+        self.promoted, self.read_to = {}, 0
         self.place.mkdir()
         shutil.chown(self.place, "postgres", "postgres")
         self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
@@ -167,14 +168,17 @@ class Node:
 
     def promotions(self):
         """When this Postgres became a leader, and of which timeline: what its log says."""
-        found = {}
-        with contextlib.suppress(OSError):
-            for line in (self.place / "patroni.log").read_text(errors="replace").split("\n"):
-                said = re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC .*selected new timeline ID: (\d+)", line)
+        with contextlib.suppress(OSError), open(self.place / "patroni.log", "rb") as log:
+            log.seek(self.read_to)
+            for line in log:
+                if not line.endswith(b"\n"):
+                    break  # the rest of it is still to come
+                self.read_to += len(line)
+                said = re.match(rb"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC .*selected new timeline ID: (\d+)", line)
                 if said:
-                    at = datetime.datetime.fromisoformat(said[1]).replace(tzinfo=datetime.timezone.utc)
-                    found[int(said[2])] = at.timestamp()
-        return found
+                    at = datetime.datetime.fromisoformat(said[1].decode()).replace(tzinfo=datetime.timezone.utc)
+                    self.promoted[int(said[2])] = at.timestamp()
+        return self.promoted
 
 
 class World:
@@ -188,7 +192,6 @@ class World:
         run("ip", "link", "add", "hub", "type", "bridge")
         run("ip", "addr", "add", f"{HUB}/24", "dev", "hub")
         run("ip", "link", "set", "hub", "up")
-        run("ip", "link", "add", "probe", "type", "dummy", check=False)
         self.has_netem = run("tc", "qdisc", "add", "dev", "hub", "root", "netem", "delay", "0ms", check=False).returncode == 0
         run("tc", "qdisc", "del", "dev", "hub", "root", check=False)
         self.nodes = [Node(self, number) for number in (1, 2, 3)]
