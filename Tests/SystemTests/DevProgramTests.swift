@@ -60,6 +60,41 @@ import Testing
         }
     }
 
+    @Test func `a program ends with a dev that is killed`() async throws {
+        try await withDatabase { database in
+            let folder = try folder()
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let (program, heard) = (folder.appending(path: "program"), folder.appending(path: "heard"))
+            try write("#!/bin/sh\nprintf '%s %s\\n' $$ \"$*\" > \(heard.path)\nexec sleep 600\n", to: program)
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
+            let dev = try MillraceProcess(
+                ["dev", "--database-url", database.url, "--with", program.path, "--arg", "a b"], database: database.url)
+            func words() -> [Substring] {
+                ((try? String(contentsOf: heard, encoding: .utf8)) ?? "").split(
+                    maxSplits: 1, whereSeparator: \.isWhitespace)
+            }
+            try await eventually("it runs; dev says: \(dev.output)") { words().count == 2 }
+            let pid = try #require(pid_t(words()[0]))
+            #expect(words()[1] == "a b\n" && kill(pid, 0) == 0)
+            dev.signal(SIGKILL)
+            _ = try await dev.ended()
+            try await eventually("it has ended") { kill(pid, 0) != 0 }
+        }
+    }
+
+    @Test func `where the one build fails, dev says what to read`() async throws {
+        try await withDatabase { database in
+            let dev = try MillraceProcess(
+                [
+                    "dev", "--database-url", database.url, "--with", "/nowhere", "--watch", "/tmp", "--once", "--build",
+                    "echo no such module; exit 3",
+                ], database: database.url)
+            #expect(try await dev.ended() == 1, "\(dev.output)")
+            #expect(dev.output.contains("no such module") && dev.output.contains("the lines above say why"))
+            #expect(!dev.output.contains("the next change"), "\(dev.output)")
+        }
+    }
+
     /// A program with one handler that does the named steps.
     private func handlers(_ steps: [String], in folder: URL) throws -> [String: String] {
         let path = folder.appending(path: "handlers-\(steps.joined()).json")

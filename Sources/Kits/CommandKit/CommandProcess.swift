@@ -5,6 +5,7 @@ import Threads
 /// What every program with a command line does first and last.
 package enum CommandProcess {
     package static func prepare() {
+        OwnProgram.becomeBound(CommandLine.arguments)  // before anything that the other program would inherit
         UnixSignals.ignorePipe()
         Descriptor.fillStandard()
         raiseDescriptorLimit()

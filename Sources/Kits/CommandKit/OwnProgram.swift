@@ -27,6 +27,36 @@ package enum OwnProgram {
     }
 }
 
+/// Another program as a child that does not outlive this process, however this one ends. The kernel can be told that only by the child itself:
+/// so this program is started, says it, and becomes the other.
+extension OwnProgram {
+    /// The first word of such a line.
+    private static let mark = "--below"
+
+    /// The calling thread must last as long as the child: its end counts as the parent's.
+    @available(*, noasync)
+    package static func spawn(
+        bound program: String, _ arguments: [String], environment: [String: String]
+    ) -> pid_t? {
+        var child = Subprocess("/proc/self/exe", [mark, "\(getpid())", program] + arguments, name: "millrace")
+        child.resetsSignals = true
+        child.environment = environment.map { "\($0.key)=\($0.value)" }
+        return try? child.start()
+    }
+
+    /// Returns if this line is another.
+    static func becomeBound(_ line: [String]) {
+        guard line.count > 3, line[1] == mark, let parent = pid_t(line[2]) else { return }
+        SignalAtParentsEnd.ask(SIGTERM)
+        if getppid() != parent { exit(1) }  // it ended before we asked
+        let words = line.dropFirst(3).map { strdup($0) } + [nil]
+        execv(line[3], words)
+        let why = String(cString: strerror(errno))
+        _ = Descriptor.write(Array("error: \(line[3]) cannot be started: \(why)\n".utf8), to: STDERR_FILENO)
+        exit(127)
+    }
+}
+
 extension Invocation {
     /// For a worker that `dev` started: it must not outlive it.
     package func dieWithParent(_ parent: Int) {

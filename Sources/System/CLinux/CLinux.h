@@ -73,6 +73,11 @@ static inline int millrace_epoll_wait(
     return count;
 }
 
+/// Has the kernel signal this process when the thread that started it ends. It lasts beyond execve, and prctl is variadic.
+static inline int millrace_signal_at_parents_end(int signal) {
+    return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0);
+}
+
 /// Opens what lies beneath a directory, and follows no symbolic link on the way, nor one of procfs. Debian 12's glibc has no openat2.
 static inline int millrace_open_beneath(int directory, const char *_Nonnull path, int flags) {
     struct open_how how = {

@@ -86,7 +86,10 @@ actor Workbench {
 
     /// The program once, with what is to be done with it.
     func once<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
-        guard await build() else { throw Failure("the build failed") }
+        guard await build(goesOn: false) else {
+            throw Failure(
+                "the build failed", hint: "the lines above say why; they are of: \(DisplayWidth.harmless(plan.build ?? ""))")
+        }
         let process = start()
         return try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask {
@@ -133,7 +136,8 @@ actor Workbench {
         return false
     }
 
-    private func build() async -> Bool {
+    /// - Parameter goesOn: the next change builds again.
+    private func build(goesOn: Bool = true) async -> Bool {
         guard let line = plan.build, !isStopping else { return !isStopping }
         console.note("building: \(DisplayWidth.harmless(line))")
         var shell = Subprocess("/bin/sh", ["-c", line])
@@ -150,6 +154,7 @@ actor Workbench {
         buildProcess = 0
         guard !isStopping else { return false }
         guard status == 0 else {
+            guard goesOn else { return false }
             console.warning(
                 process == nil
                     ? "the build failed; the next change starts it again"

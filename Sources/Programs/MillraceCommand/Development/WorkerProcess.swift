@@ -75,7 +75,13 @@ final class WorkerProcess: Sendable {
     }
 
     private func start() -> pid_t? {
-        guard let pid = OwnProgram.spawn(arguments, environment: environment, instead: program) else {
+        let started =
+            if let program {
+                OwnProgram.spawn(bound: program, arguments, environment: environment)
+            } else {
+                OwnProgram.spawn(arguments, environment: environment)
+            }
+        guard let pid = started else {
             say("the worker cannot be started")
             return nil
         }
