@@ -22,6 +22,41 @@ private final class Heard: LogReceiver {
     func log(_ event: WorkerLogLine) { lines.withLock { $0.append(event) } }
 }
 
+/// A tracing system of the program's own.
+private final class Kept: SpanReceiver {
+    struct Ended: Sendable {
+        let span: WorkerSpan
+        let end: WorkerSpan.End
+    }
+
+    final class Open: OpenSpan {
+        let span: WorkerSpan
+        let place: WorkerSpan.Place?
+        let kept: Kept
+
+        init(_ span: WorkerSpan, _ place: WorkerSpan.Place, _ kept: Kept) {
+            self.span = span
+            self.place = place
+            self.kept = kept
+        }
+
+        nonisolated(nonsending) func within(_ body: () async -> Void) async { await body() }
+        func end(_ end: WorkerSpan.End) { kept.ended.withLock { $0.append(Ended(span: span, end: end)) } }
+    }
+
+    let ended = Mutex<[Ended]>([])
+    private let begun = Mutex(0)
+
+    func begin(_ span: WorkerSpan) -> any OpenSpan {
+        let number = begun.withLock { begun in
+            begun += 1
+            return begun
+        }
+        let trace = span.parentPlace.map { $0.traceparent.split(separator: "-")[1] } ?? "nothing"
+        return Open(span, .init(traceparent: "00-\(trace)-000000000000000\(number)-01"), self)
+    }
+}
+
 /// A message in the wire format of protobuf: its fields with a length.
 private struct WireMessage {
     var fields: [(number: UInt64, bytes: [UInt8])] = []
@@ -129,6 +164,43 @@ private struct SeenSpan {
             #expect(named.withLock { $0 } == ["00-\(Self.trace)-\(step.id)-01"])
             let line = try #require(heard.lines.withLock { $0 }.first { $0.message == "packed" })
             #expect(line.metadata["trace_id"] == Self.trace && line.metadata["span_id"] == run.id)
+        }
+    }
+
+    @Test func `a receiver has the spans in place of the collector`() async throws {
+        try await withDatabase { database in
+            let collector = try FakeReceiver()
+            defer { collector.stop() }
+            var options = Self.options(database, collector.allowance, Heard())
+            let kept = Kept()
+            options.spans = kept
+            let worker = try CompleteWorker(options)
+            let seen = Mutex<[String]>([])
+            worker.handle(Pack.self) { job, context in
+                _ = try await context.step("weigh") { () -> Int in
+                    seen.withLock { $0.append(context.traceparent ?? "") }
+                    return job.order
+                }
+                return .done
+            }
+            let client = try Client(database: .url(database.url))
+            let caller = "00-\(Self.trace)-\(Self.caller)-01"
+            let id = try await client.enqueue(Pack(order: 7), options: EnqueueOptions(traceparent: caller))
+            let running = Task { try await worker.run(handlesSignals: false) }
+            try await eventually("the run's span is over") { kept.ended.withLock { $0.count } == 2 }
+            running.cancel()
+            _ = try await running.value
+            await client.close()
+
+            let ended = kept.ended.withLock { $0 }
+            #expect(ended.map(\.span.name) == ["step weigh", "process default"])
+            let (step, run) = (ended[0], ended[1])
+            #expect(run.span.kind == .consumer && run.span.parentPlace?.traceparent == caller)
+            #expect(run.end.attributes["messaging.message.id"] == .text("\(id)") && run.end.failure == nil)
+            let parent = try #require(step.span.parent as? Kept.Open)
+            #expect(parent.span.name == "process default")
+            #expect(seen.withLock { $0 } == ["00-\(Self.trace)-0000000000000002-01"])
+            #expect(collector.posts.isEmpty)
         }
     }
 
