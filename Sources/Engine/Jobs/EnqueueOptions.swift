@@ -4,7 +4,7 @@ public import FoundationEssentials
 ///
 /// ```swift
 /// var options = EnqueueOptions(queue: "mail", uniqueKey: "receipt-7")
-/// options.delay = .minutes(5)
+/// options.delay = .seconds(300)
 /// try await millrace.enqueue(SendReceipt(order: 7), options: options)
 /// ```
 public struct EnqueueOptions: Sendable {

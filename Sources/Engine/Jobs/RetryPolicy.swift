@@ -8,7 +8,7 @@ public struct RetryPolicy: Sendable, Equatable {
     public var cap: Duration
 
     /// Pauses are random, from zero to base × 2ⁿ, at most `cap`, so that jobs that failed together do not return together.
-    public init(attempts: Int = 20, base: Duration = .seconds(1), cap: Duration = .hours(1)) {
+    public init(attempts: Int = 20, base: Duration = .seconds(1), cap: Duration = .seconds(3600)) {
         self.attempts = max(1, attempts)
         self.base = max(.milliseconds(1), base)
         self.cap = max(.milliseconds(1), cap)
@@ -34,9 +34,9 @@ public struct RetryPolicy: Sendable, Equatable {
 
 extension Duration {
     /// A span of whole minutes.
-    public static func minutes(_ count: Int) -> Duration { .seconds(count * 60) }
+    package static func minutes(_ count: Int) -> Duration { .seconds(count * 60) }
     /// A span of whole hours.
-    public static func hours(_ count: Int) -> Duration { .seconds(count * 3600) }
+    package static func hours(_ count: Int) -> Duration { .seconds(count * 3600) }
     /// A span of days of 24 hours.
-    public static func days(_ count: Int) -> Duration { .seconds(count * 86400) }
+    package static func days(_ count: Int) -> Duration { .seconds(count * 86400) }
 }

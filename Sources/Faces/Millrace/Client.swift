@@ -9,7 +9,7 @@ import Traces
 ///
 /// ```swift
 /// let millrace = try Client(database: .environment)
-/// try await millrace.enqueue(SendReceipt(order: 7), in: .minutes(5), unique: "receipt-7")
+/// try await millrace.enqueue(SendReceipt(order: 7), in: .seconds(300), unique: "receipt-7")
 /// ```
 public final class Client: Sendable {
     let pool: Pool

@@ -13,7 +13,7 @@ import Workers
 /// try await bench.prepare()
 /// try await signUp(user)                                            // the code under test enqueues
 /// #expect(try await bench.enqueued(SendReceipt.self).count == 1)
-/// try await bench.advance(by: .minutes(5))
+/// try await bench.advance(by: .seconds(300))
 /// let report = try await bench.drain()
 /// #expect(report.finished == 1)
 /// ```

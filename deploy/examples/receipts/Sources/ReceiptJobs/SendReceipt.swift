@@ -5,7 +5,7 @@ public struct SendReceipt: Job {
     /// The name its jobs are stored under.
     public static let kind = "receipt.send"
     /// Five runs, from two seconds apart.
-    public static let retries = RetryPolicy(attempts: 5, base: .seconds(2), cap: .minutes(10))
+    public static let retries = RetryPolicy(attempts: 5, base: .seconds(2), cap: .seconds(600))
 
     /// What was bought.
     public var order: Int

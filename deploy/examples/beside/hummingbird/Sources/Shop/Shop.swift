@@ -62,7 +62,7 @@ public struct Shop: Sendable {
             let order = try context.parameters.require("order", as: Int.self)
             // A second press of the button finds the same job.
             let job = try await client.enqueue(
-                SendReceipt(order: order), unique: "receipt-\(order)", uniqueFor: .days(1))
+                SendReceipt(order: order), unique: "receipt-\(order)", uniqueFor: .seconds(86_400))
             return EditedResponse(status: .accepted, response: Accepted(job: job))
         }
         router.get("jobs/:job") { _, context -> Standing in
