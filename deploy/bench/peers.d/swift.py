@@ -56,22 +56,35 @@ class Package:
         command = ["swift", "build", "-c", "release", "--product", "peer", "--static-swift-stdlib",
                    "--package-path", str(self.folder), "--cache-path", str(shared / "cache"),
                    "--security-path", str(shared / "security"), "--resolver-fingerprint-checking", "warn"]
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-        built = subprocess.run(
-            command, env=os.environ | {"PEER_MILLRACE": self.given.root}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True)
-        (self.folder / "said").write_text(built.stdout)
-        if built.returncode:
-            errors = [line for line in built.stdout.splitlines() if "error:" in line]
-            raise RuntimeError(f"the build failed, see {self.folder / 'said'}: {(errors or ['?'])[0]}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = self.run_build(command)
         if not noted.exists():
-            noted.write_text(json.dumps({
-                "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-                "seconds": time.time() - began, "packages": self.packages()}))
+            noted.write_text(json.dumps(spent | {"packages": self.packages()}))
         stripped = self.folder / "stripped"
         run(["strip", "-o", str(stripped), str(self.program)])
         return json.loads(noted.read_text()) | {"mb": stripped.stat().st_size / 1e6, "version": self.version()}
+
+    def run_build(self, command):
+        """What it has taken, with earlier ones that were stopped or failed: a build goes on where the last one ended."""
+        said, tally = self.folder / "said", self.folder / "spent.json"
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
+        spent = json.loads(tally.read_text()) if tally.exists() else {"cpu_seconds": 0.0, "seconds": 0.0}
+        try:
+            with said.open("w") as out, subprocess.Popen(
+                    command, env=os.environ | {"PEER_MILLRACE": self.given.root}, stdout=out, stderr=subprocess.STDOUT) as build:
+                try:
+                    code = build.wait()
+                except SystemExit:
+                    build.terminate()
+                    raise
+        finally:
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent["cpu_seconds"] += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            spent["seconds"] += time.time() - began
+            tally.write_text(json.dumps(spent))
+        if code:
+            errors = [line for line in said.read_text().splitlines() if "error:" in line]
+            raise RuntimeError(f"the build failed, see {said}: {(errors or ['?'])[0]}")
+        return spent
 
     def packages(self):
         """How many outside packages it takes."""
@@ -277,6 +290,25 @@ def figures(row):
     yield "program, stripped, MB", row["build"]["mb"], "{:,.1f}", min
 
 
+def bars(rows):
+    """Ours beside the best of the others, a bar for each figure that has a better and a worse."""
+    whole = {name: list(figures(row)) for name, row in rows.items() if "failure" not in row}
+    ours = whole.pop("millrace", None)
+    if not ours or not whole:
+        return []
+    found = []
+    for place, (what, value, form, judge) in enumerate(ours):
+        if not judge:
+            continue
+        others = {name: row[place][1] for name, row in whole.items() if row[place][1] is not None}
+        best = judge(others, key=others.get) if others else None
+        is_met = value is not None and (best is None or judge(value, others[best]) == value)
+        beside = ", ".join(f"{name} {form.format(other)}" for name, other in others.items())
+        found.append({"what": what, "bar": f"{'≥' if judge is max else '≤'} the best of: {beside or 'none'}",
+                      "measured": "never" if value is None else form.format(value), "met": is_met})
+    return found
+
+
 def show(rows):
     whole = {name: list(figures(row)) for name, row in rows.items() if "failure" not in row}
     lines = [[""] + [f"{name} {rows[name]['build']['version']}".strip() for name in whole] + ["ahead"]]
@@ -298,6 +330,7 @@ def show(rows):
 
 def main():
     given = options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     bench, rows = SwiftBench(given), {}
     for name in given.only or PEERS:
         try:
@@ -308,7 +341,7 @@ def main():
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             rows[name] = {"failure": str(error) or repr(error)}
     if given.json:
-        print(json.dumps({"version": 1, "scenario": "peers-swift", "figures": rows}, indent=2, ensure_ascii=False))
+        print(json.dumps({"version": 1, "scenario": "peers-swift", "bars": bars(rows), "figures": rows}, indent=2, ensure_ascii=False))
     else:
         show(rows)
     ours = rows.get("millrace", {}).get("crash", {})
