@@ -60,6 +60,25 @@ import Testing
         }
     }
 
+    /// The first of them makes its schema before its worker runs, as the README shows it.
+    @Test(arguments: ["QueueWorkerExample", "ShopWorkerExample"])
+    func `a job of an example is replayed`(example: String) async throws {
+        try await withDatabase { database in
+            let folder = try folder()
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let connection = try await database.connect()
+            let id = try await connection.int(#"select millrace.enqueue('receipt.send', '{"order": 7}')"#)
+            await connection.close()
+            let program = MillraceProcess.executable.deletingLastPathComponent().appending(path: example)
+            let dev = try MillraceProcess(
+                ["dev", "--with", program.path, "--replay", "\(id)", "--once"], database: database.url,
+                environment: ["MILLRACE_DIR": folder.path])
+            #expect(try await dev.ended(within: .seconds(300)) == 0, "\(dev.output)")
+            #expect(dev.output.contains("rehearsed: this build goes on with what is on record"))
+            #expect(dev.output.contains("the receipt of order 7, run 1"), "\(dev.output)")
+        }
+    }
+
     @Test func `a program ends with a dev that is killed`() async throws {
         try await withDatabase { database in
             let folder = try folder()
