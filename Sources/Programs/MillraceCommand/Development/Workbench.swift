@@ -88,7 +88,8 @@ actor Workbench {
     func once<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         guard await build(goesOn: false) else {
             throw Failure(
-                "the build failed", hint: "the lines above say why; they are of: \(DisplayWidth.harmless(plan.build ?? ""))")
+                "the build failed",
+                hint: "the lines above say why; they are of: \(DisplayWidth.harmless(plan.build ?? ""))")
         }
         let process = start()
         return try await withThrowingTaskGroup(of: Value?.self) { group in
