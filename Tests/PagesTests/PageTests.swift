@@ -195,6 +195,23 @@ import Testing
         #expect(far == far.sorted(by: >) && far.count == 3)
     }
 
+    /// pdf.js compares the heights of two words by their widths unless both are level, and ends a line at each, or joins two lines.
+    @Test func `a line that falls by a hair or by much lies level, a steep one does not`() {
+        func rows(_ bases: [Double]) -> [[Substring]] {
+            let words = [Word("one", Box(10, 10, 40, 30)), Word("two", Box(100, 10, 160, 30))]
+            let line = TextLine(words, baseline: bases)
+            let text = PageText(origin: .read, width: 200, height: 100, dpi: 72, blocks: [Block([line])])
+            var layer = TextLayer()
+            let content = layer.content(text, on: .init(width: 200, height: 100), isPixels: false, dpi: 72)
+            return content.split(separator: "\n").dropFirst().dropLast().map { $0.split(separator: " ") }
+        }
+        for bases in [[27.9, 28.1], [26, 30]] as [[Double]] {
+            #expect(rows(bases).map { $0[5] } == ["72", "72"])
+            #expect(rows(bases).allSatisfy { $0[1] == "0" && $0[2] == "0" })
+        }
+        #expect(rows([20, 35]).allSatisfy { $0[1] != "0" } && rows([20, 35]).count == 2)
+    }
+
     /// pdfium turns the order of words around that it takes for a line, and poppler takes a mark of direction for a word.
     @Test func `far askew no word that runs to the left is beside another, and none has marks of direction`() {
         let line = TextLine(

@@ -180,13 +180,8 @@ def main():
             is_read, wrong = f1(truth, read) >= 0.5, False
             sought = sorted({word for word in read if len(word) >= 4})
             for reader in readers.values():
-                # pdf.js leaves out the end of a line where its slice of time is over, which is elsewhere the next time. On a busy machine
-                # that is often so.
-                for _ in range(10):
-                    text, found = reader(copy, sought)
-                    got = words(text)
-                    if f1(read, got) >= LEAST:
-                        break
+                text, found = reader(copy, sought)
+                got = words(text)
                 share = len(found) / max(1, len(sought)) if found is not None else None
                 row += f"{f1(read, got):>10.3f}{'     -' if share is None else f'{share:>6.2f}'}{following(read, got):>6.2f}"
                 wrong = wrong or f1(read, got) < LEAST or share is not None and share < LEAST

@@ -69,8 +69,9 @@ package struct TextLayer: Sendable {
             let height = found > 0 ? found : max(1, text.height / 100)
             let box = line.box
             let shown = ShownWords(line, directions)?.pieces
-            // Engines are often wrong about the fall of lines that run to the left, and pdf.js ends a line at each word that is not level.
-            let isLevelled = line.falls(by: 0.4 * height) || shown != nil && line.baseline.count == 2 && !line.isSteep
+            // Otherwise pdf.js ends a line at each word, or joins its last with the next line's first, and others take it apart where its
+            // words lie at different heights. So it lies level, as on a page that is a little askew.
+            let isLevelled = line.baseline.count == 2 && !line.isSteep
             var pieces = shown ?? ShownWords.asRead(line)
             // Where each word lies at a height of its own, readers take them in the order in which they come, unless they see a line in them.
             let isApart = shown != nil && skew?.isLittle == false
@@ -193,11 +194,6 @@ private struct Skew {
 }
 
 extension TextLine {
-    /// Programs that extract text take a line apart whose words lie at so different heights. It lies level then, as on a page that is a little askew.
-    fileprivate func falls(by height: Double) -> Bool {
-        baseline.count == 2 && abs(baseline[1] - baseline[0]) > height && !isSteep
-    }
-
     fileprivate var isSteep: Bool { abs(slope) >= 0.055 }
 
     /// The fall of the line for each pixel across. A line so steep was measured wrongly, or it is a speck.
