@@ -268,6 +268,81 @@ import Testing
         }
     }
 
+    @Test func `search puts the page first that fits best, page after page`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let id = try await bench.submit(hello(), "'Lakes', tenant => 't'")
+            try await connection.run(
+                """
+                insert into millrace.document_page (document, page, status, stage, changed_at)
+                select '\(id)', n, 'done', 'completed', now() from generate_series(1, 4) n;
+                insert into millrace.document_content (document, page, tenant, config, text, content, search)
+                select '\(id)', n, 't', 'english', t, '{"origin": "read"}', to_tsvector('english', t)
+                  from unnest(array['one lake and many hills and woods', 'a lake', 'lakes beside lakes, and a lake', 'hills'])
+                       with ordinality x(t, n)
+                """)
+            func found(_ more: String) async throws -> [String] {
+                try await connection.column("select number from millrace.document_search('lake', \(more))")
+            }
+            #expect(try await found("tenant => 't'") == ["1", "2", "3"])
+            #expect(try await found("sort => 'rank'") == ["2", "3", "1"])
+            var (seen, after): ([String], String?) = ([], nil)
+            repeat {
+                let more = after.map { ", after => '\($0)'" } ?? ""
+                seen += try await found("sort => 'rank', page => 1\(more)")
+                after =
+                    try await connection.column(
+                        "select next from millrace.document_search('lake', sort => 'rank', page => 1\(more))"
+                    ).last
+            } while after != nil && seen.count < 9
+            #expect(seen == ["2", "3", "1"])
+            #expect(
+                try await connection.bool(
+                    """
+                    select count(*) filter (where rank is null) = 3 from millrace.document_search('lake')
+                    """))
+            for wrong in ["sort => 'best'", "sort => null", "sort => 'rank', after => '1/2'", "after => '0.1/1/2'"] {
+                await #expect(throws: PostgresError.self) { try await found(wrong) }
+            }
+        }
+    }
+
+    @Test func `search says where on the page the words stand, also one that a hyphen parts`() async throws {
+        try await withDocuments(works: false) { bench in
+            let connection = bench.connection
+            let id = try await bench.submit(hello(), "'Rail', tenant => 't'")
+            func word(_ text: String, _ left: Int, _ top: Int) -> String {
+                """
+                {"text": "\(text)", "box": {"left": \(left), "top": \(top), "right": \(left + 20), "bottom": \(top + 10)}}
+                """
+            }
+            let first = [word("(Engines,", 10, 20), word("moun-", 60, 20)].joined(separator: ", ")
+            let second = [word("tain", 10, 40), word("engine", 40, 40)].joined(separator: ", ")
+            try await connection.run(
+                """
+                insert into millrace.document_page (document, page, status, stage, changed_at)
+                values ('\(id)', 1, 'done', 'completed', now());
+                insert into millrace.document_content (document, page, tenant, config, text, content, search)
+                select '\(id)', 1, 't', 'english', x.t, x.c, millrace.document_index('english', x.t, x.c)
+                  from (select E'(Engines, moun-\\ntain engine' as t, $c${"origin": "read", "width": 100, "height": 200,
+                    "codes": [{"format": "qr", "text": "ticket 7",
+                               "box": {"left": 50, "top": 100, "right": 70, "bottom": 120}}],
+                    "blocks": [{"lines": [{"words": [\(first)]}, {"words": [\(second)]}]}]}$c$::jsonb as c) x
+                """)
+            func boxes(_ query: String) async throws -> String? {
+                try await connection.value("select boxes::text from millrace.document_search('\(query)')")
+            }
+            #expect(
+                try await boxes("engine") == "[[0.1000, 0.1000, 0.3000, 0.1500], [0.4000, 0.2000, 0.6000, 0.2500]]")
+            #expect(
+                try await boxes("mountains") == "[[0.6000, 0.1000, 0.8000, 0.1500], [0.1000, 0.2000, 0.3000, 0.2500]]")
+            #expect(try await boxes("ticket") == "[[0.5000, 0.5000, 0.7000, 0.6000]]")
+            // A page of which nothing is known but its text has none.
+            try await connection.run("update millrace.document_content set content = '{}'")
+            #expect(try await boxes("engine") == "[]")
+        }
+    }
+
     @Test func `a word that a hyphen parts at the end of a line is found whole, and one with a hyphen in its parts`()
         async throws
     {

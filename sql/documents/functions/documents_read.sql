@@ -178,15 +178,49 @@ begin
     return whole;
 end $$;
 
--- Words, "phrases", or, -without, as people write them. The newest document first; matches stand between ⟦ and ⟧. `next` of the last row is
--- the `after` of the next call.
-create or replace function millrace.document_search(query text, tenant text default null, after text default null, page int default 50, actor text default null, caller millrace.caller_name default current_user)
-returns table (document uuid, number int, title text, lesson_id text, highlight text, next text)
+-- Where the words stand that a highlight marks: left, top, right and bottom, as parts of the page's width and height, from the top. Of a word that
+-- a hyphen parts these are both parts, of one in a code the code. A path with a pattern looks at the words without taking them apart.
+create or replace function millrace.document_boxes(content jsonb, highlight text) returns jsonb
+language sql immutable as $$
+    with marked as materialized (
+        select array_agg(distinct lower(m[1])) as words,
+               string_agg(distinct regexp_replace(lower(m[1]), '[^[:alnum:]]', '.', 'g'), '|') as pattern
+          from regexp_matches(highlight, '⟦([^⟧]+)⟧', 'g') m
+    ), line as materialized (
+        select l.n, l.line -> 'words' as words
+          from jsonb_path_query(case when jsonb_path_exists(content, '$.blocks[*].lines[*] ? (@.words[last].text like_regex "[-\u00AD\u2010]$")') then content else '{}' end,
+                   '$.blocks[*].lines[*]') with ordinality l(line, n)
+    ), box as (
+        select jsonb_path_query(content, format('$.blocks[*].lines[*].words[*] ? (@.text like_regex %s flag "i").box',
+                   to_json('^[^[:alnum:]]*(' || m.pattern || ')[^[:alnum:]]*$'))::jsonpath) as box from marked m where m.pattern <> ''
+        union all
+        select unnest(array[l.words -> -1 -> 'box', after.words -> 0 -> 'box'])
+          from line l join line after on after.n = l.n + 1, marked m
+         where right(l.words -> -1 ->> 'text', 1) in ('-', U&'\00AD', U&'\2010')
+           and regexp_replace(lower(left(l.words -> -1 ->> 'text', -1) || (after.words -> 0 ->> 'text')), '^[^[:alnum:]]+|[^[:alnum:]]+$', '', 'g') = any(m.words)
+        union all
+        select jsonb_path_query(content, format('$.codes[*] ? (@.text like_regex %s flag "i").box', to_json(m.pattern))::jsonpath) from marked m where m.pattern <> ''
+    )
+    select coalesce(jsonb_agg(jsonb_build_array(round(f.x / f.width, 4), round(f.y / f.height, 4), round(f.right / f.width, 4), round(f.bottom / f.height, 4))
+                              order by f.y, f.x), '[]')
+      from (select (b.box ->> 'left')::numeric as x, (b.box ->> 'top')::numeric as y, (b.box ->> 'right')::numeric as right, (b.box ->> 'bottom')::numeric as bottom,
+                   nullif((content ->> 'width')::numeric, 0) as width, nullif((content ->> 'height')::numeric, 0) as height
+              from box b where b.box is not null order by 2, 1 limit 20) f
+$$;
+
+-- Words, "phrases", or, -without, as people write them. The newest document first, or with `sort` the page that fits best; matches stand between
+-- ⟦ and ⟧, and `boxes` has their places on the page. `next` of the last row is the `after` of the next call.
+create or replace function millrace.document_search(
+    query text, tenant text default null, after text default null, page int default 50, actor text default null, sort text default 'newest',
+    caller millrace.caller_name default current_user
+) returns table (document uuid, number int, title text, lesson_id text, highlight text, next text, rank real, boxes jsonb)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     me text := millrace.document_actor(document_search.actor, caller => document_search.caller);
-    place text[] := regexp_match(document_search.after, E'^(\\d{1,18})/(\\d{1,9})$');
+    is_ranked boolean := document_search.sort = 'rank';
+    place text[] := regexp_match(document_search.after, case when is_ranked then E'^(\\d(?:[.]\\d{1,12})?(?:e-\\d{1,2})?)/(\\d{1,18})/(\\d{1,9})$'
+        else E'^()(\\d{1,18})/(\\d{1,9})$' end);
     size bigint;
     taken bigint := 0;
 begin
@@ -196,35 +230,44 @@ begin
     if document_search.query is null or length(document_search.query) not between 1 and millrace.most('query') then
         perform millrace.refuse('the query is empty or too long', 'query', 'Give 1 to 1000 characters.');
     end if;
-    if document_search.after is not null and place is null then
-        perform millrace.refuse('after is malformed', 'after', 'Give the next of the last row.');
+    if document_search.sort is null or document_search.sort not in ('newest', 'rank') then
+        perform millrace.refuse('sort is not known', 'sort', 'Give newest or rank.');
     end if;
-    for document, number, title, lesson_id, highlight, next in
-        with found as materialized (
-            select c.document, c.page, c.config, d.seq, d.title, d.lesson_id, d.tenant, d.caller, d.owner, d
+    if document_search.after is not null and place is null then
+        perform millrace.refuse('after is malformed', 'after', 'Give the next of the last row, with the same sort.');
+    end if;
+    for document, number, title, lesson_id, highlight, next, rank, boxes in
+        with matching as materialized (
+            select c.document, c.page, c.config, d.seq, d.title, d.lesson_id, d.tenant, d.caller, d.owner, d,
+                   -- Of two pages with as many of the words the shorter one fits better.
+                   case when is_ranked then ts_rank(c.search, websearch_to_tsquery(c.config::regconfig, document_search.query), 1) else 0 end as fit
               from millrace.document_content c join millrace.document d on d.id = c.document
              where c.search @@ millrace.document_query(document_search.query)
                and c.search @@ websearch_to_tsquery(c.config::regconfig, document_search.query)
                and (document_search.tenant is null or c.tenant = document_search.tenant)
-               and (place is null or (-d.seq, c.page) > (-(place[1]::bigint), place[2]::int))
         ), shown as (
-            select * from found f where millrace.document_sees(f.d, me, caller => document_search.caller) order by f.seq desc, f.page limit document_search.page
+            select * from matching f
+             where (place is null or (-f.fit, -f.seq, f.page) > (-(coalesce(nullif(place[1], ''), '0')::real), -(place[2]::bigint), place[3]::int))
+               and millrace.document_sees(f.d, me, caller => document_search.caller)
+             order by f.fit desc, f.seq desc, f.page limit document_search.page
         )
-        select s.document, s.page, s.title, s.lesson_id,
-               ts_headline(s.config::regconfig, millrace.document_joined(left(c.text, 100000)) || millrace.document_code_texts(c.content), websearch_to_tsquery(s.config::regconfig, document_search.query),
-                   'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "'),
-               s.seq || '/' || s.page
+        select s.document, s.page, s.title, s.lesson_id, h.highlight, case when is_ranked then s.fit || '/' else '' end || s.seq || '/' || s.page,
+               case when is_ranked then s.fit end, millrace.document_boxes(c.content, h.highlight)
           from shown s join millrace.document_content c on c.document = s.document and c.page = s.page
-         order by s.seq desc, s.page limit document_search.page   -- with a limit no headline is made before it is wanted
+         cross join lateral (select ts_headline(s.config::regconfig, millrace.document_joined(left(c.text, 100000)) || millrace.document_code_texts(c.content),
+                   websearch_to_tsquery(s.config::regconfig, document_search.query),
+                   'StartSel=⟦, StopSel=⟧, MaxFragments=2, MinWords=5, MaxWords=18, FragmentDelimiter=" … "') as highlight offset 0) h
+         order by s.fit desc, s.seq desc, s.page limit document_search.page   -- with a limit no headline is made before it is wanted
     loop
-        size := octet_length(row(document, number, title, lesson_id, highlight, next)::text);
+        size := octet_length(row(document, number, title, lesson_id, highlight, next, rank, boxes)::text);
         exit when not millrace.page_takes('document_search', taken, size);
         taken := taken + size;
         return next;
     end loop;
 end $$;
 select millrace.door_is('documents', 'document_search', 'client, worker', 'actor person',
-    'Searches the text of documents.');
+    'Searches the text of documents.',
+    words => '{"sort": ["newest", "rank"]}');
 
 -- As with events: readers number what was committed, one reader at a time.
 create or replace function millrace.document_changes_number() returns void

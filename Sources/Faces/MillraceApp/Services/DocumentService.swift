@@ -179,6 +179,8 @@ public struct DocumentMatch: Sendable, Hashable, Decodable {
     public let highlight: String
     /// Goes on behind this match.
     public let next: String?
+    /// Where these words stand on the page, twenty at most: left, top, right and bottom, as parts of its width and height.
+    public var boxes: [[Double]]?
 
     /// For doubles of your own.
     public init(
