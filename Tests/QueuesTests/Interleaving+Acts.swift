@@ -8,7 +8,7 @@ extension Interleaving {
         case page, operation, undoOperation, complete, wait, spawn, step
 
         private static let usual: [(Act, Int)] = [
-            (.enqueue, 6), (.many, 3), (.key, 8), (.after, 9), (.cancel, 7), (.retry, 4), (.retryFresh, 2),
+            (.enqueue, 6), (.many, 5), (.key, 8), (.after, 9), (.cancel, 7), (.retry, 4), (.retryFresh, 2),
             (.delete, 2), (.signal, 4), (.signalJob, 2),
             (.answer, 2), (.reschedule, 3), (.priority, 1), (.flowCancel, 1), (.flowRetry, 2), (.page, 2),
             (.operation, 4), (.undoOperation, 2),
@@ -98,8 +98,8 @@ extension Interleaving {
         return "tenant => \(tenant), limit_key => \(limit)\(time)"
     }
 
-    private mutating func enqueueAfter() -> Saying? {
-        guard let ids = ids(1 + random.below(2)) else { return nil }
+    mutating func enqueueAfter(_ job: Int? = nil) -> Saying? {
+        guard let ids = job.map(String.init) ?? ids(1 + random.below(2)) else { return nil }
         let key = random.chance(0.2) ? "unique_key => 'k\(random.below(3))', " : ""
         let when = random.pick([("ended", 3), ("succeeded", 3), ("dead", 1)])
         return Saying(

@@ -92,7 +92,9 @@ extension Interleaving {
         case .failure(let error):
             let state = error.sqlState ?? "no answer"
             trace.append("    \(name) is refused: \(state) \(error)")
-            if !isUsual(state, for: session) { wrong.append("\(name) was refused: \(error.debugDescription)") }
+            if !isUsual(state, for: session) {
+                wrong.append("\(name) was refused: \(error.debugDescription.prefix(300))")
+            }
             if sessions[session].isOpen, saying.sql != "commit" {
                 sessions[session].isFailed = true
             } else {

@@ -28,7 +28,6 @@ extension Interleaving {
     mutating func work(by worker: Int) -> Saying? {
         let session = known.session[sessions[worker].name] ?? 0
         let mine = known.runs.indices.filter { known.runs[$0].session == session && known.runs[$0].state == .live }
-        if let rival = rival(of: session, worker) { return rival }
         switch random.pick(deeds.filter { !mine.isEmpty || $0.0 != .end }) {
         case .claim: return claim(session, wanted: 1 + random.below(3))
         case .end:
@@ -52,33 +51,13 @@ extension Interleaving {
         }
     }
 
-    /// What comes into the way of another's open transaction: the rescue of a run that ends there, or a claim beside a claim.
-    private mutating func rival(of session: Int, _ worker: Int) -> Saying? {
-        let ending = Set(
-            known.runs.compactMap { run -> Int? in
-                guard case .ending = run.state, run.session != session else { return nil }
-                return run.session
-            }
-        ).sorted()
-        if !ending.isEmpty {
-            guard random.chance(0.4) else { return nil }
-            let other = ending[random.below(ending.count)]
-            let beat = known.seen[sessions[worker].name]?[other]
-            return beat == known.beats[other] ? rescue(other, beat) : watch(session, worker)
-        }
-        let claims = sessions.contains { other in
-            other.heard.contains { if case .claim = $0.0 { true } else { false } }
-        }
-        return claims && random.chance(0.4) ? claim(session, wanted: 1 + random.below(3)) : nil
-    }
-
     func rescue(_ session: Int, _ beat: Int?) -> Saying {
         Saying(
             sql: "select leases from millrace.rescue(\(session), \(beat.map(String.init) ?? "null"))",
             reading: .rescue(session, seen: beat, beats: known.beats[session] ?? 0))
     }
 
-    private func watch(_ session: Int, _ worker: Int) -> Saying {
+    func watch(_ session: Int, _ worker: Int) -> Saying {
         Saying(
             sql: "select concat_ws(' ', session, beat) from millrace.watch(\(session))",
             reading: .watch(sessions[worker].name))

@@ -151,7 +151,8 @@ struct Interleaving {
     }
 
     private mutating func statement(_ session: Int) -> Saying? {
-        switch sessions[session].role {
+        if random.chance(0.4), let saying = rival(session) { return saying }
+        return switch sessions[session].role {
         case .caller: act(by: session)
         case .worker: work(by: session)
         case .keeper: keep()
