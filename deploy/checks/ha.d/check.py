@@ -90,10 +90,10 @@ def main():
     if arguments.failovers < 1:
         parser.error("--failovers is at least 1")
     began = time.monotonic()
-    mailbox = load.Mailbox(SMTP)
     world = worlds.World(arguments.place, arguments.patroni, arguments.asynchronous)
     if not world.has_netem:
         say("this kernel has no netem: a slow link has a rate of 300 kbit/s here, and no delay")
+    mailbox = load.Mailbox(SMTP)
     judged, chaos = play(world, arguments, mailbox)
     row = judged.judge()
     lines = judge.verdict(row, arguments.asynchronous)
