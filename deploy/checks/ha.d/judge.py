@@ -40,7 +40,8 @@ class Judge:
         with psycopg.connect(world.ledger) as ledger:
             self.entries = ledger.execute("select job, token, what, extract(epoch from at)::float8 from ledger.entry order by at").fetchall()
         with psycopg.connect(world.url()) as database:
-            self.history = database.execute("select id, session, number, outcome from millrace.history where session <> 0").fetchall()
+            self.history = database.execute(
+                "select id, session, number, outcome, extract(epoch from finished)::float8 from millrace.history where session <> 0").fetchall()
         self.examples = []
 
     def find(self, what, found):
@@ -55,7 +56,7 @@ class Judge:
         written = collections.defaultdict(list)
         for job, run, what, at in self.entries:
             written[job].append((run, what, at))
-        succeeded = collections.Counter(id for id, _, _, outcome in self.history if outcome == 1)
+        succeeded = collections.Counter(id for id, _, _, outcome, _ in self.history if outcome == 1)
         effects = {job for job, lines in written.items() if any(what == "effect" for _, what, _ in lines)}
         ids = collections.Counter(id for id, _, _ in book.jobs.values())
         takers = collections.defaultdict(set)
@@ -93,7 +94,7 @@ class Judge:
 
     def overlaps(self, written):
         """Two runs of one job at once. With two accepted ends both tokens were alive; otherwise one was refused, as it should be."""
-        accepted = {(id, session, number) for id, session, number, outcome in self.history if outcome in ACCEPTED}
+        accepted = {(id, session, number) for id, session, number, outcome, _ in self.history if outcome in ACCEPTED}
         live, beside = [], 0
         for job, lines in written.items():
             spans = {}
@@ -113,20 +114,24 @@ class Judge:
         worked = {job: max((at for _, what, at in lines if what == "effect"), default=0.0) for job, lines in written.items()}
         ends = sorted((told, id) for id, told in self.book.ends.items())
         row["failovers"] = len(self.strikes)
-        firsts, outages = [], []
+        firsts, outages, recorded = [], [], []
+        finished = sorted(at for _, _, _, outcome, at in self.history if outcome == 1)
         acknowledged = sorted(at for _, at, _ in self.book.jobs.values())
         for strike in self.strikes:
             first = next((told for told, id in ends if told >= strike.promoted and worked.get(id, 0.0) >= strike.promoted), None)
             strike.first_end = None if first is None else first - strike.promoted
             if first is not None:
                 firsts.append(strike.first_end)
+            recorded += [next((at - strike.promoted for at in finished if at >= strike.promoted), None)]
             after = next((at for at in acknowledged if at >= strike.promoted), None)
             before = max((at for at in acknowledged if at < strike.promoted), default=strike.struck)
             strike.outage = None if after is None else after - before
             if after is not None:
                 outages.append(strike.outage)
         row["without_end"] = len(self.strikes) - len(firsts)
-        for name, values in (("first_end", firsts), ("outage", outages), ("alarm_late", self.lateness())):
+        recorded = [one for one in recorded if one is not None]
+        late = list(self.lateness())
+        for name, values in (("first_end", firsts), ("first_recorded", recorded), ("outage", outages), ("alarm_late", late)):
             row[f"{name}_p50"], row[f"{name}_p99"] = share(values, 0.5), share(values, 0.99)
             row[f"{name}_max"] = max(values, default=None)
 
@@ -156,7 +161,7 @@ def verdict(row, is_asynchronous):
     for name in ("enqueues", "ends", "signals", "answers", "mails", "alarms"):
         lost = row[f"{name}_lost"]
         line(f"{name} acknowledged", row[name])
-        line(f"  of these lost", lost, "counted" if is_asynchronous else "0", None if is_asynchronous else lost == 0)
+        line("  of these lost", lost, "counted" if is_asynchronous else "0", None if is_asynchronous else lost == 0)
     line("signals taken twice", row["signals_twice"], "0", row["signals_twice"] == 0)
     line("jobs with two ends", row["two_ends"], "0", row["two_ends"] == 0)
     line("two live tokens", row["two_live"], "0", row["two_live"] == 0)
@@ -164,6 +169,7 @@ def verdict(row, is_asynchronous):
     line("mails that came twice", row["mails_again"])
     line("enqueues without an answer", row["unknown"])
     line("promotion to first end, p50", seconds(row["first_end_p50"]))
+    line("  the same as the database has it, p99", seconds(row["first_recorded_p99"]))
     line("promotion to first end, p99", seconds(row["first_end_p99"]), f"{BAR:.0f} s",
          row["first_end_p99"] is not None and row["first_end_p99"] <= BAR and row["without_end"] == 0)
     line("no enqueue acknowledged for, p50", seconds(row["outage_p50"]))

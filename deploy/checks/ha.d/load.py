@@ -173,7 +173,8 @@ class Watcher(Client):
                 "select j from unnest(%s::bigint[]) j where millrace.wait_for(j, '0') = 'succeeded'", (ids,)).fetchall()
             now = time.time()
             with self.book.lock:
-                self.book.ends.update((id, now) for id, in rows)
+                for id, in rows:
+                    self.book.ends.setdefault(id, now)
         if self.turns % 8 == 0:
             for id, job in self.connection.execute("select id, job from millrace.approval_list(page => 500)").fetchall():
                 is_yes = job % 3 != 0
@@ -245,13 +246,14 @@ class Load:
         self.world, self.book, self.stop, self.done = world, Book(), threading.Event(), threading.Event()
         self.producers = [Producer(world, self.book, self.stop, f"{seed}-{n}", 0.08) for n in range(3)]
         self.sender = Sender(world, self.book, self.stop, seed, 0.7)
-        self.watcher = Watcher(world, self.book, self.done, seed, 0.08)
+        # Two, in case one has just begun to connect to a server that is gone.
+        self.watchers = [Watcher(world, self.book, self.done, f"{seed}-{n}", 0.12) for n in range(2)]
         for one in self.clients:
             one.start()
 
     @property
     def clients(self):
-        return [*self.producers, self.sender, self.watcher]
+        return [*self.producers, self.sender, *self.watchers]
 
     def failure(self):
         return next((one.failure for one in self.clients if one.failure), None)
@@ -271,4 +273,5 @@ class Load:
             time.sleep(0.2)
         settler.stop.set()
         self.done.set()
-        self.watcher.join(10)
+        for one in self.watchers:
+            one.join(10)
