@@ -33,6 +33,7 @@ class Chaos:
         before = world.timeline()
         what, beside = self.pick(self.weights), self.pick(BESIDE)
         self.kinds[what] += 1
+        began = time.time()
         mended = threading.Thread(target=self.beside, args=(beside, leader, self.random.uniform(1, 8)))
         mended.start()
         if beside:
@@ -48,7 +49,7 @@ class Chaos:
         mended.join()
         promoted = next(node.promotions()[timeline] for node in world.nodes if timeline in node.promotions())
         new = next(node.name for node in world.nodes if timeline in node.promotions())
-        found = judge.Strike(what, beside and f"({beside})", struck, promoted, timeline, f"{leader.name} to {new}")
+        found = judge.Strike(what, beside and f"({beside})", began, struck, promoted, timeline, f"{leader.name} to {new}")
         self.strikes.append(found)
         until("the cluster is whole again", world.is_whole, 180, 0.2)
         found.whole = time.time()

@@ -15,6 +15,7 @@ class Strike:
 
     what: str
     beside: str
+    began: float  # when something happened beside it, or the strike itself
     struck: float
     promoted: float
     timeline: int
@@ -140,7 +141,7 @@ class Judge:
         for address, due in self.book.alarms.items():
             arrived = min(self.mailbox.recipients.get(address, []), default=None)
             if arrived is not None:
-                outages = [strike.promoted for strike in self.strikes if strike.struck - 2 <= due <= strike.promoted]
+                outages = [strike.promoted for strike in self.strikes if strike.began - 2 <= due <= strike.promoted]
                 yield arrived - max([due, *outages])
 
 
