@@ -2,6 +2,7 @@
 
 import collections
 import json
+import os
 import signal
 import threading
 import time
@@ -11,8 +12,8 @@ import judge
 from world import until
 
 # How often each is drawn. Those that end with the lead's time, twenty seconds, are dear.
-KINDS = {"kill-postgres": 8, "switchover": 4, "slow-then-kill": 3, "kill-machine": 3, "freeze-machine": 3, "freeze-patroni": 2, "cut": 3,
-         "cut-from-etcd": 2}
+KINDS = {"kill-postgres": 7, "switchover": 4, "slow-then-kill": 2, "lag-then-kill": 3, "kill-machine": 3, "freeze-machine": 3,
+         "freeze-patroni": 2, "cut": 3, "cut-from-etcd": 2}
 BESIDE = {"": 10, "kill-etcd": 2, "freeze-standby": 3, "slow-standby": 2, "cut-standby": 2}
 
 
@@ -91,6 +92,14 @@ class Chaos:
         time.sleep(self.random.uniform(1, 5))
         leader.send(signal.SIGKILL, "postgres")
         return True
+
+    def lag_then_kill(self, leader):
+        """For a second nothing goes from the leader to the standbys, while clients reach it as ever."""
+        for pid in leader.walsenders():
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(1)
+        leader.send(signal.SIGKILL, "postgres")
+        return False
 
     def switchover(self, leader):
         body = json.dumps({"leader": leader.name}).encode()

@@ -124,6 +124,15 @@ class Node:
                     found.append((pid, name))
         return found
 
+    def walsenders(self):
+        """The processes that send to standbys; Postgres writes what it is into the command line."""
+        found = []
+        for pid, _ in self.processes("postgres"):
+            with contextlib.suppress(OSError):
+                if b"walsender" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
+
     def send(self, what, *names):
         """A signal to these, twice, because one may just have started another."""
         for _ in range(2):
