@@ -59,7 +59,8 @@ def play(world, arguments, mailbox):
                 f"{strike.promoted - strike.struck:5.1f} s, whole after {strike.whole - strike.struck:5.1f} s; "
                 f"{len(ours.book.jobs)} enqueues, {len(ours.book.ends)} ends")
         say("waiting for what was acknowledged")
-        ours.end(mailbox, 90)
+        # What is lost does not come.
+        ours.end(mailbox, 30 if world.is_asynchronous else 90)
     finally:
         for one in programs:
             if one.poll() is None:

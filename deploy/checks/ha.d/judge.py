@@ -163,9 +163,8 @@ def verdict(row, is_asynchronous):
         lost = row[f"{name}_lost"]
         line(f"{name} acknowledged", row[name])
         line("  of these lost", lost, "counted" if is_asynchronous else "0", None if is_asynchronous else lost == 0)
-    line("signals taken twice", row["signals_twice"], "0", row["signals_twice"] == 0)
-    line("jobs with two ends", row["two_ends"], "0", row["two_ends"] == 0)
-    line("two live tokens", row["two_live"], "0", row["two_live"] == 0)
+    for what, name in (("signals taken twice", "signals_twice"), ("jobs with two ends", "two_ends"), ("two live tokens", "two_live")):
+        line(what, row[name], "counted" if is_asynchronous else "0", None if is_asynchronous else row[name] == 0)
     line("runs beside another, refused", row["beside"])
     line("mails that came twice", row["mails_again"])
     line("enqueues without an answer", row["unknown"])

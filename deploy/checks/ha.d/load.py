@@ -6,6 +6,7 @@ import email
 import email.policy
 import json
 import random
+import re
 import threading
 import time
 
@@ -29,11 +30,11 @@ class Book:
         self.alarms = {}  # address: when it is due
         self.unknown = 0
         self.warned = 0
-        self.again = 0  # ids that were given out twice
+        self.gone = set()  # ids of acknowledged jobs that the database does not know
 
     def open_jobs(self):
         with self.lock:
-            return [id for id, _, _ in self.jobs.values() if id not in self.ends]
+            return [id for id, _, _ in self.jobs.values() if id not in self.ends and id not in self.gone]
 
 
 class Client(threading.Thread):
@@ -168,13 +169,22 @@ class Watcher(Client):
         self.turns += 1
         open_jobs = self.book.open_jobs()
         ids = open_jobs if len(open_jobs) < 400 else open_jobs[:200] + open_jobs[-200:]
-        if ids:
-            rows = self.connection.execute(
-                "select j from unnest(%s::bigint[]) j where millrace.wait_for(j, '0') = 'succeeded'", (ids,)).fetchall()
+        while ids:
+            try:
+                rows = self.connection.execute(
+                    "select j from unnest(%s::bigint[]) j where millrace.wait_for(j, '0') = 'succeeded'", (ids,)).fetchall()
+            except psycopg.errors.NoDataFound as error:
+                # One that a failover has lost.
+                id = int(re.search(r"there is no job (\d+)", str(error))[1])
+                with self.book.lock:
+                    self.book.gone.add(id)
+                ids.remove(id)
+                continue
             now = time.time()
             with self.book.lock:
                 for id, in rows:
                     self.book.ends.setdefault(id, now)
+            break
         if self.turns % 8 == 0:
             for id, job in self.connection.execute("select id, job from millrace.approval_list(page => 500)").fetchall():
                 is_yes = job % 3 != 0
