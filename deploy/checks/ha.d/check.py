@@ -39,6 +39,7 @@ def play(world, arguments, mailbox):
     done = subprocess.run(migrate, env=world.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise RuntimeError(f"millrace migrate: {done.stderr}")
+    world.sql(load.STATE)
     programs = workers(world, arguments.load)
     ours = load.Load(world, arguments.seed)
     began = time.monotonic()

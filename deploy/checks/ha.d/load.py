@@ -6,7 +6,6 @@ import email
 import email.policy
 import json
 import random
-import re
 import threading
 import time
 
@@ -15,6 +14,16 @@ import psycopg
 
 # The server has committed, and nobody else has it: what is answered after this warning was not acknowledged.
 CANCELLED_WAIT = "canceling wait for synchronous replication"
+
+
+# What the caller of `wait_for` learns of a job; "gone" is one that a failover has lost.
+STATE = """
+    create function check_state(id bigint) returns text language plpgsql as $$
+    begin
+        return millrace.wait_for(id, '0');
+    exception when no_data_found then
+        return 'gone';
+    end $$"""
 
 
 class Book:
@@ -168,23 +177,16 @@ class Watcher(Client):
     def turn(self):
         self.turns += 1
         open_jobs = self.book.open_jobs()
-        ids = open_jobs if len(open_jobs) < 400 else open_jobs[:200] + open_jobs[-200:]
-        while ids:
-            try:
-                rows = self.connection.execute(
-                    "select j from unnest(%s::bigint[]) j where millrace.wait_for(j, '0') = 'succeeded'", (ids,)).fetchall()
-            except psycopg.errors.NoDataFound as error:
-                # One that a failover has lost.
-                id = int(re.search(r"there is no job (\d+)", str(error))[1])
-                with self.book.lock:
-                    self.book.gone.add(id)
-                ids.remove(id)
-                continue
+        ids = open_jobs if len(open_jobs) < 200 else open_jobs[:100] + open_jobs[-100:]
+        if ids:
+            rows = self.connection.execute("select j, check_state(j) from unnest(%s::bigint[]) j", (ids,)).fetchall()
             now = time.time()
             with self.book.lock:
-                for id, in rows:
-                    self.book.ends.setdefault(id, now)
-            break
+                for id, state in rows:
+                    if state == "succeeded":
+                        self.book.ends.setdefault(id, now)
+                    elif state == "gone":
+                        self.book.gone.add(id)
         if self.turns % 8 == 0:
             for id, job in self.connection.execute("select id, job from millrace.approval_list(page => 500)").fetchall():
                 is_yes = job % 3 != 0

@@ -249,6 +249,10 @@ class World:
         for one in statements:
             leader.inside("psql", "-Xqd", f"host={leader.place} user=postgres dbname=postgres", "-c", one)
 
+    def sql(self, statement):
+        """As the owner, through haproxy."""
+        run("psql", "-Xqd", self.url(), "-v", "ON_ERROR_STOP=1", "-c", statement)
+
     @staticmethod
     def url(port=5000, **more):
         words = "&".join(f"{name}={value}" for name, value in {"connect_timeout": 3, **more}.items())
