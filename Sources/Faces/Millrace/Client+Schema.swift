@@ -1,13 +1,12 @@
 package import MillraceQueues
 import Postgres
-import Workers
 
 extension Client {
     /// Makes the queue's schema, or brings it up to this version, as the role that owns it. It may be called again, by many programs at once,
     /// and while workers run. A schema that has rooms, such as mail, is refused: `millrace migrate` brings those up, too. In a process that is
     /// rehearsed it does nothing: that has no database.
     public func migrate() async throws(QueueError) {
-        guard RehearsalServer.descriptor() == nil else { return }
+        guard !Worker.isRehearsed else { return }
         try await migrate(by: Migrator())
     }
 

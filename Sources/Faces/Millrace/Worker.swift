@@ -189,6 +189,10 @@ public final class Worker: Sendable {
         }
     }
 
+    /// Whether `millrace rehearse` or `millrace dev --replay` has started this process to ask its handlers. It has neither a database nor a
+    /// network, so a program with a server then runs its worker alone.
+    public static var isRehearsed: Bool { RehearsalServer.descriptor() != nil }
+
     /// Runs handlers for `millrace rehearse`, which has started this process: without a database, and without doing the work of any step.
     package func rehearse(on descriptor: Int32) async throws(QueueError) -> WorkReport {
         let handlers = try registeredHandlers().handlers

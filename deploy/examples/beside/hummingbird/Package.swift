@@ -21,7 +21,7 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: [.treatAllWarnings(as: .error)]),
-        .executableTarget(name: "shop-server", dependencies: ["Shop"]),
+        .executableTarget(name: "shop-server", dependencies: ["Shop"], swiftSettings: [.treatAllWarnings(as: .error)]),
         .testTarget(
             name: "ShopTests",
             dependencies: ["Shop", .product(name: "HummingbirdTesting", package: "hummingbird")],

@@ -46,14 +46,19 @@ public struct Shop: Sendable {
     public func application(
         port: Int, send: @escaping @Sendable (SendReceipt) async throws -> Void
     ) -> some ApplicationProtocol {
+        Application(
+            router: router(), configuration: .init(address: .hostname("127.0.0.1", port: port)),
+            services: [WorkerService(worker(send: send))], logger: logger)
+    }
+
+    /// The worker alone.
+    public func worker(send: @escaping @Sendable (SendReceipt) async throws -> Void) -> Worker {
         let worker = Worker(database: database, slots: 20, logReceiver: SwiftLogReceiver(logger))
         worker.handle(SendReceipt.self, queue: "receipts") { receipt, _ in
             try await send(receipt)
             return .done
         }
-        return Application(
-            router: router(), configuration: .init(address: .hostname("127.0.0.1", port: port)),
-            services: [WorkerService(worker)], logger: logger)
+        return worker
     }
 
     private func router() -> Router<BasicRequestContext> {
