@@ -338,6 +338,7 @@ def main():
             built = package.build()
             rows[name] = bench.measure(package, max(1000, int(PEERS[name] * given.scale)))
             rows[name] |= {"build": built, "crash": bench.crash(package)}
+            (package.folder / "row.json").write_text(json.dumps(rows[name], indent=2))  # for one who breaks off before the end
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             rows[name] = {"failure": str(error) or repr(error)}
     if given.json:
