@@ -91,12 +91,14 @@ def main():
     ask = argparse.ArgumentParser()
     ask.add_argument("--pages", required=True)
     ask.add_argument("--database", required=True)
+    ask.add_argument("--json", action="store_true")
     ask.add_argument("--strict", action="store_true")
     given = ask.parse_args()
     database, truth = Database(given.database), Truth(given.pages)
     kinds = {kind for kind, _ in truth.pages}
     states, seconds = wait(database, len(kinds))
-    print("%d pages of %d documents were read in %.0f s: %s" % (len(truth.pages), len(kinds), seconds, ", ".join("%d %s" % (n, s) for s, n in states.items())))
+    if not given.json:
+        print("%d pages of %d documents were read in %.0f s: %s" % (len(truth.pages), len(kinds), seconds, ", ".join("%d %s" % (n, s) for s, n in states.items())))
     tally = collections.defaultdict(lambda: [0, 0, 0])  # of those that ought to be found, of those found, of both
     times = []
     for form, config, query in queries(truth, 7, 60):
@@ -112,9 +114,6 @@ def main():
                 row[0] += len(keep(want))
                 row[1] += len(keep(got))
                 row[2] += len(keep(want) & keep(got))
-    print("\n%-10s %-10s %8s %8s %8s" % ("queries", "pages", "ought", "recall", "precision"))
-    for (form, name), (want, got, both) in sorted(tally.items()):
-        print("%-10s %-10s %8d %8.3f %8.3f" % (form, name, want, both / max(1, want), both / max(1, got)))
     want, got, both = tally["all", "readable"]
     times.sort()
     # psql starts for each search.
@@ -122,9 +121,18 @@ def main():
             ("precision >= 0.98", both / max(1, got) >= 0.98, "%.3f" % (both / max(1, got))),
             ("a search, psql's start included, takes <= 0.2 s in 95 of 100", times[len(times) * 95 // 100] <= 0.2,
              "%.3f s" % times[len(times) * 95 // 100])]
-    print()
-    for bar, met, value in bars:
-        print("%-6s %s: %s" % ("met" if met else "MISSED", bar, value))
+    if given.json:
+        rows = [{"queries": form, "pages": name, "ought": want, "recall": both / max(1, want), "precision": both / max(1, got)}
+                for (form, name), (want, got, both) in sorted(tally.items())]
+        print(json.dumps({"pages": len(truth.pages), "documents": states, "seconds": round(seconds), "rows": rows,
+                          "bars": [{"bar": bar, "met": met, "value": value} for bar, met, value in bars]}, indent=1))
+    else:
+        print("\n%-10s %-10s %8s %8s %8s" % ("queries", "pages", "ought", "recall", "precision"))
+        for (form, name), (want, got, both) in sorted(tally.items()):
+            print("%-10s %-10s %8d %8.3f %8.3f" % (form, name, want, both / max(1, want), both / max(1, got)))
+        print()
+        for bar, met, value in bars:
+            print("%-6s %s: %s" % ("met" if met else "MISSED", bar, value))
     sys.exit(1 if given.strict and not all(met for _, met, _ in bars) else 0)
 
 
