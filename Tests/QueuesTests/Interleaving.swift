@@ -111,7 +111,14 @@ struct Interleaving {
         let free = sessions.indices.filter { sessions[$0].flight == nil }
         let open = free.filter { sessions[$0].isOpen }
         let choices = free.count + 3 < sessions.count && !open.isEmpty ? open : free
-        return random.pick(choices.map { ($0, sessions[$0].role == .keeper ? 1 : 2) })
+        return random.pick(
+            choices.map { session in
+                switch sessions[session].role {
+                case .caller: (session, 3)
+                case .worker: (session, 4)
+                case .keeper: (session, 2)
+                }
+            })
     }
 
     private mutating func goOn(_ session: Int) async throws {

@@ -10,10 +10,10 @@ import Testing
 /// `PlantedRace` that is to be found. A failure prints its seed and all that was said.
 @Suite struct InterleavingTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let rounds = environment["MILLRACE_ROUNDS"].flatMap { Int($0) } ?? 6
+    private static let rounds = environment["MILLRACE_ROUNDS"].flatMap { Int($0) } ?? 4
     private static let first = environment["MILLRACE_SEED"].flatMap { Int($0) } ?? 1
     private static let planted = environment["MILLRACE_PLANTED"].flatMap { PlantedRace(rawValue: $0) }
-    private static let steps = environment["MILLRACE_STEPS"].flatMap { Int($0) } ?? 120
+    private static let steps = environment["MILLRACE_STEPS"].flatMap { Int($0) } ?? 240
 
     /// Its time is a sequence, which a rollback does not turn back and every snapshot reads. Whoever waits for a lock with a limit waits for 60 ms.
     private static let template = Template.movableClock.adding("interleaving") { database in
