@@ -91,7 +91,7 @@ import Testing
                 faults = fault.sentences
             }
             await round.close()
-            return Round(trace: round.trace, faults: faults, moves: round.places.moves)
+            return Round(trace: round.trace, faults: faults, moves: round.places.moves.values.reduce(0, +))
         }
     }
 }

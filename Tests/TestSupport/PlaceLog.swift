@@ -1,11 +1,10 @@
 import Foundation
-import Postgres
-import TestSupport
+package import Postgres
 
 /// Each move of a job from one place to another, as triggers saw it, against the tables of sql/states.md.
-struct PlaceLog {
+package struct PlaceLog {
     /// A table's rows are places, and so is what makes a job run, follow or have ended. Of a statement only the difference counts.
-    static let triggers = """
+    package static let triggers = """
         create table public.moved (seq bigint generated always as identity, statement text, job bigint, place text, change int);
         create function public.moves(job bigint, place text, change int) returns void language sql as $$
             insert into public.moved (statement, job, place, change)
@@ -51,15 +50,23 @@ struct PlaceLog {
         create trigger moves after insert or update or delete on millrace.unique_lock for each row execute function public.follower_moves();
         """
 
-    struct Move: Hashable {
-        var from: String
-        var to: String
+    package struct Move: Hashable {
+        package var from: String
+        package var to: String
+
+        package init(from: String, to: String) {
+            self.from = from
+            self.to = to
+        }
     }
 
-    private(set) var moves = 0
+    /// How often each move was made.
+    package private(set) var moves: [Move: Int] = [:]
+
+    package init() {}
 
     /// Reads what has been committed since the last look; returns the moves that no table permits.
-    mutating func look(_ connection: Connection) async throws -> [String] {
+    package mutating func look(_ connection: Connection) async throws -> [String] {
         let rows = try await connection.query(
             .pasted(
                 """
@@ -71,11 +78,11 @@ struct PlaceLog {
                   from sums group by statement, job order by min(seq)
                 """), deadline: .seconds(60)
         ) { row throws(PostgresError) in row.optionalString(0) ?? "" }
-        moves += rows.count
         return rows.compactMap { row in
             let fields = row.split(separator: "|").map(String.init)
             guard fields.count == 4 else { return "a move says \(row)" }
             let move = Move(from: fields[1], to: fields[2])
+            moves[move, default: 0] += 1
             // An operation that is undone puts back what it has moved.
             let back = fields[3] == "operation" ? Move(from: move.to, to: move.from) : move
             guard !Self.permitted.contains(move), !Self.permitted.contains(back) else { return nil }
