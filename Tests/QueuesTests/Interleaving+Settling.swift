@@ -42,24 +42,21 @@ extension Interleaving {
 
     /// Whom each of these sessions waits for, if all of them do and will go on doing so: a wait is over where it closes a circle, and where the function has a limit.
     private func holders(of busy: [Int]) async throws -> [Int: Set<Int>]? {
-        let processes = busy.map { "\(sessions[$0].process)" }.joined(separator: ",")
-        let rows = try await watcher.column(
-            """
-            select concat_ws(' ', l.pid, (extract(epoch from clock_timestamp() - l.waitstart) * 1000)::int, array_to_string(pg_blocking_pids(l.pid), ' '))
-              from pg_locks l where not l.granted and l.waitstart is not null and l.pid in (\(processes))
-            """)
         var holders: [Int: Set<Int>] = [:]
-        for row in rows {
-            let fields = row.split(separator: " ").compactMap { Int($0) }
-            guard fields.count > 2, let session = busy.first(where: { sessions[$0].process == fields[0] }) else {
-                continue
-            }
+        for session in busy {
+            let row = try await watcher.column(
+                """
+                select concat_ws(' ', (extract(epoch from clock_timestamp() - l.waitstart) * 1000)::int, array_to_string(pg_blocking_pids(l.pid), ' '))
+                  from pg_locks l where l.pid = \(sessions[session].process) and not l.granted and l.waitstart is not null
+                """
+            ).first
+            let fields = (row ?? "").split(separator: " ").compactMap { Int($0) }
             let sql = sessions[session].flight?.saying.sql ?? ""
             let least = Self.patient.contains { sql.contains("millrace.\($0)") } ? 200 : 50
-            guard fields[1] >= least else { continue }
-            holders[session] = Set(fields[2...])
+            guard fields.count > 1, fields[0] >= least else { return nil }
+            holders[session] = Set(fields[1...])
         }
-        return holders.count == busy.count ? holders : nil
+        return holders
     }
 
     /// The later of two that wait for the same session.

@@ -73,7 +73,7 @@ struct Interleaving {
             ("y", .keeper),
         ] {
             let connection = try await database.connect()
-            // Whoever closes a circle of waits is the one that is refused: all others have looked for one before.
+            // The session that closes a circle of waits is refused, as all others have looked for one before.
             try await connection.run("set deadlock_timeout = '10ms'; select setseed(0.5)")
             let process = try await connection.process()
             sessions.append(Session(name: name, role: role, connection: connection, process: process))

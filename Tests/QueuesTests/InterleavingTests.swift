@@ -15,7 +15,7 @@ import Testing
     private static let planted = environment["MILLRACE_PLANTED"].flatMap { PlantedRace(rawValue: $0) }
     private static let steps = environment["MILLRACE_STEPS"].flatMap { Int($0) } ?? 240
 
-    /// Its time is a sequence, which a rollback does not turn back and every snapshot reads. Whoever waits for a lock with a limit waits for 60 ms.
+    /// Its time is a sequence, which a rollback does not turn back and every snapshot reads. A wait for a lock that has a limit takes 60 ms.
     private static let template = Template.movableClock.adding("interleaving") { database in
         let connection = try await database.connect()
         try await connection.run(
