@@ -22,6 +22,8 @@ extension Interleaving {
             }
             let busy = sessions.indices.filter { sessions[$0].flight != nil }
             if busy.isEmpty { break }
+            // Most statements end within a millisecond or two.
+            try await watcher.run("select pg_sleep(0.001)")
             if let holders = try await holders(of: busy) {
                 waiting = holders
                 guard let late = rival(among: busy, holders) else { break }

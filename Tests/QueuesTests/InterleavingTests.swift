@@ -10,7 +10,7 @@ import Testing
 /// `PlantedRace` that is to be found. A failure prints its seed and all that was said.
 @Suite struct InterleavingTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let rounds = environment["MILLRACE_ROUNDS"].flatMap { Int($0) } ?? 4
+    private static let rounds = environment["MILLRACE_ROUNDS"].flatMap { Int($0) } ?? 3
     private static let first = environment["MILLRACE_SEED"].flatMap { Int($0) } ?? 1
     private static let planted = environment["MILLRACE_PLANTED"].flatMap { PlantedRace(rawValue: $0) }
     private static let steps = environment["MILLRACE_STEPS"].flatMap { Int($0) } ?? 240
@@ -57,20 +57,20 @@ import Testing
     }
 
     @Test func `the same seed plays the same round`() async throws {
-        let one = try await Self.play(Self.first)
-        let other = try await Self.play(Self.first)
-        #expect(one.trace.count > Self.steps)
+        let one = try await Self.play(Self.first, steps: 80)
+        let other = try await Self.play(Self.first, steps: 80)
+        #expect(one.trace.count > 80)
         #expect(one.trace == other.trace)
         #expect(one.moves > 20)
     }
 
-    /// Each by one of its seeds: without the fault, the same rounds are among those above.
+    /// By one of its seeds. Without the fault these rounds find nothing: they are of the kind that is played above.
     @Test(arguments: PlantedRace.allCases)
     func `a planted fault is found`(fault: PlantedRace) async throws {
-        let round = try await Self.play(fault.seed, planting: fault)
-        #expect(
-            !round.faults.isEmpty,
-            "\(fault) was not found by seed \(fault.seed):\n\(round.trace.joined(separator: "\n"))")
+        for seed in fault.seeds {
+            if try await !Self.play(seed, planting: fault, steps: 240).faults.isEmpty { return }
+        }
+        Issue.record("none of the seeds \(fault.seeds) finds \(fault)")
     }
 
     private struct Round {
@@ -79,7 +79,9 @@ import Testing
         var moves: Int
     }
 
-    private static func play(_ seed: Int, planting fault: PlantedRace? = nil) async throws -> Round {
+    private static func play(
+        _ seed: Int, planting fault: PlantedRace? = nil, steps: Int = steps
+    ) async throws -> Round {
         try await withDatabase(template) { database in
             var round = try await Interleaving(database, random: SeededRandom(seed))
             try await fault?.plant(in: round.watcher)
