@@ -57,12 +57,14 @@ class Check:
         self.millrace = Millrace(arguments.millrace)
         self.out = pathlib.Path(arguments.cache)
         self.rows = [Row(major, where) for major, where in wanted(arguments)]
+        left_out = arguments.without + (["ledger", "drain"] if arguments.short else [])
+        self.columns = [name for name in ("schema", "rooms", "plans", "ledger", "drain") if name not in left_out]
 
     def run(self):
         try:
             for row in self.rows:
                 self.examine(row)
-            if not self.arguments.short:
+            if "drain" in self.columns:
                 self.drain([row for row in self.rows if row.server])
         finally:
             for row in self.rows:
@@ -79,11 +81,10 @@ class Check:
             say(f"    NOT OBTAINABLE: {error}")
             return
         row.version = row.server.version
-        row.step("schema", lambda: self.schema(row))
-        row.step("rooms", lambda: self.rooms(row))
-        row.step("plans", lambda: self.plans(row))
-        if not self.arguments.short and self.arguments.ledger:
-            row.step("ledger", lambda: self.ledger(row))
+        steps = {"schema": self.schema, "rooms": self.rooms, "plans": self.plans, "ledger": self.ledger}
+        for name, act in steps.items():
+            if name in self.columns:
+                row.step(name, lambda act=act: act(row))
 
     def base(self, row, what):
         """The first row that has it, whose answer the others must give as well: 15's, or the first's."""
@@ -153,14 +154,13 @@ class Check:
                     row.cells["drain"] += f" {statistics.median(row.drains) / statistics.median(base.drains):.2f} x"
 
     def judged(self):
-        columns = ["schema", "rooms", "plans", *([] if self.arguments.short else ["ledger", "drain"])]
         if self.arguments.json:
             for row in self.rows:
                 print(json.dumps({"version": row.version, "from": row.where, **row.cells, "wrong": row.wrong}))
         else:
-            lines = [["version", "from", *columns]]
+            lines = [["version", "from", *self.columns]]
             for row in self.rows:
-                lines.append([row.version, row.where, *(row.cells.get(name, "-" if row.server else "NOT OBTAINABLE") for name in columns)])
+                lines.append([row.version, row.where, *(row.cells.get(name, "-" if row.server else "NOT OBTAINABLE") for name in self.columns)])
             widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
             for line in lines:
                 print("  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip())
@@ -182,6 +182,7 @@ def main():
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", type=int, action="append", choices=list(RELEASES))
+    parser.add_argument("--without", action="append", default=[], choices=["rooms", "plans", "ledger", "drain"])
     parser.add_argument("--ledger", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=50_000)
