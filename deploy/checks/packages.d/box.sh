@@ -129,3 +129,14 @@ stopped() {
     kill -TERM "$by_hand"
     wait "$by_hand" || fail "the worker did not drain: $(tail -n 3 "$place/worker.log")"
 }
+
+# doctor_in_unit: what doctor says under the worker's unit, with all that the unit takes away.
+doctor_in_unit() {
+    sed -e 's|^ExecStart=.*|ExecStart=/usr/bin/millrace doctor|' -e 's/^Type=notify/Type=oneshot/' -e '/^Restart/d' -e '/^WatchdogSec=/d' \
+        -e '/^NotifyAccess=/d' -e 's/^\[Service\]/&\nSuccessExitStatus=10 11/' "$box/lib/systemd/system/millrace.service" >"$box/debs/millrace-look.service"
+    inside cp /debs/millrace-look.service /run/systemd/system/
+    inside systemctl daemon-reload
+    inside systemctl start millrace-look.service || true
+    inside journalctl --no-pager -o cat -u millrace-look.service
+    inside rm /run/systemd/system/millrace-look.service
+}
