@@ -54,4 +54,26 @@ import Testing
         #expect(reading.failures[1]?.reason == .tooLarge && reading.texts[2]?.text == "Hello out there")
         _ = await engine.end()
     }
+
+    /// Its lines are looked for in a picture, which is drawn for as long as the program may compute.
+    @Test func `a table that takes too long to draw keeps its words`() async throws {
+        let rows = [(700, "Item", "Pieces"), (680, "Lamp", "12"), (660, "Chair", "3")].map { height, item, pieces in
+            "BT /F 12 Tf 72 \(height) Td (\(item)) Tj ET BT /F 12 Tf 300 \(height) Td (\(pieces)) Tj ET "
+        }
+        let slow = pdf([
+            "<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R/Resources<</Font<</F<</Type/Font"
+                + "/Subtype/Type1/BaseFont/Helvetica>>>>/Shading<</S<</ShadingType 1/ColorSpace/DeviceGray"
+                + "/Domain[0 595 0 842]/Function 5 0 R>>>>>>>>",
+            stream("", String(repeating: "/S sh ", count: 100) + rows.joined()),
+            stream("/FunctionType 4/Domain[0 595 0 842]/Range[0 1]", "{ 3.7 mul sin exch 7.3 mul cos mul abs }"),
+        ])
+        try await withFile(slow) { file in
+            let inspection = try await tight().probe(file).value
+            let said = try await tight().ownText(file, inspection, pages: [1])
+            #expect(said.value[1]?.words.map(\.text) == ["Item", "Pieces", "Lamp", "12", "Chair", "3"])
+            // It was ended, so there are no lines.
+            #expect(said.value[1]?.rulings == nil && said.usage.cpu >= .milliseconds(800))
+        }
+    }
 }

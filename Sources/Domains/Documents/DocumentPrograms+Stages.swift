@@ -62,7 +62,8 @@ extension DocumentPrograms {
                         state.count += 1
                         do throws(DocumentRefusal) {
                             let own = try OwnText(packed: note)
-                            guard state.count <= most, pages.contains(own.page) else {
+                            // A page may be said again, with its ruled lines.
+                            guard state.count <= 2 * most, pages.contains(own.page) else {
                                 throw DocumentRefusal(.crash, "the child spoke of a page that it was not asked for")
                             }
                             try own.text?.check()
@@ -75,18 +76,13 @@ extension DocumentPrograms {
             if let refusal = heard.withLock({ $0.refusal }) {
                 return try await Self.failed(ChildFailure(.misspoke, refusal.sentence, usage: usage))
             }
-            var texts = heard.withLock { $0.pages }
-            for (page, text) in texts where page <= inspection.pages.count {
-                let place = inspection.pages[page - 1]
-                // What a picture says beside it has its places on the page as it is shown.
-                let text = PageAssessment(place, own: text) == .mixed ? text.asShown : text
-                texts[page] = text
-                if text.rotation != 0 { continue }
-                texts[page]?.width = max(text.width, place.width)
-                texts[page]?.height = max(text.height, place.height)
-            }
-            return Worked(texts, usage, refusedLayers: refused)
+            return Worked(Self.placed(heard.withLock { $0.pages }, inspection), usage, refusedLayers: refused)
         } catch {
+            // Its words came before the picture in which lines are looked for, and which may take too long.
+            let said = heard.withLock { $0.refusal == nil && pages.count == 1 ? $0.pages : [:] }
+            if !said.isEmpty, error.saysOfPage {
+                return Worked(Self.placed(said, inspection), error.usage)
+            }
             guard pages.count > 1, error.reason != .cancelled, error.reason != .cannotStart else {
                 throw DocumentFailure(error)
             }
@@ -103,6 +99,21 @@ extension DocumentPrograms {
             }
             return all
         }
+    }
+
+    /// The texts with the sizes of their pages.
+    private static func placed(_ said: [Int: PageText], _ inspection: Inspection) -> [Int: PageText] {
+        var texts = said
+        for (page, text) in said where page <= inspection.pages.count {
+            let place = inspection.pages[page - 1]
+            // What a picture says beside it has its places on the page as it is shown.
+            let text = PageAssessment(place, own: text) == .mixed ? text.asShown : text
+            texts[page] = text
+            if text.rotation != 0 { continue }
+            texts[page]?.width = max(text.width, place.width)
+            texts[page]?.height = max(text.height, place.height)
+        }
+        return texts
     }
 
     private static func failed<Value>(_ failure: ChildFailure) async throws(ChildFailure) -> Value { throw failure }
@@ -192,5 +203,15 @@ extension Worked {
         var worked = self
         worked.add(usage)
         return worked
+    }
+}
+
+extension ChildFailure {
+    /// Whether the page was too much for the program. Otherwise it was ended from outside, or has misbehaved.
+    fileprivate var saysOfPage: Bool {
+        switch reason {
+        case .memory, .cpu, .timeout, .fileSize, .crash, .exited: true
+        case .refused, .starved, .misspoke, .killed, .cancelled, .cannotStart: false
+        }
     }
 }

@@ -169,10 +169,17 @@ func read(_ document: millrace_document_ref, page: Int) throws(DocumentRefusal) 
     while taken.text.last?.isWhitespace == true { taken.text.removeLast() }
     // It would end at the first U+0000. The words do not.
     if !taken.isCut, !own.isRightToLeft, shown == nil { text.flow = taken.text }
-    if TableFinder.mayHaveTables(text) { text.rulings = rulings(document, page: page) }
-    if let shown {
-        text.rotation = turn
-        text.rulings = text.rulings?.turned(by: turn, on: shown)
+    if shown != nil { text.rotation = turn }
+    return text
+}
+
+/// The text with the ruled lines of its page; nil: it has none, or no table.
+func ruled(_ text: PageText, _ document: millrace_document_ref, page: Int) -> PageText? {
+    guard TableFinder.mayHaveTables(text), let found = rulings(document, page: page) else { return nil }
+    var text = text
+    text.rulings = found
+    if text.rotation != 0 {
+        text.rulings = size(document, page: page).map { found.turned(by: text.rotation, on: $0) }
     }
     return text
 }
@@ -216,7 +223,12 @@ func answer(_ bytes: [UInt8]) throws(DocumentRefusal) {
         let count = Int(millrace_document_pages(document))
         for page in pages {
             guard page >= 1, page <= count else { throw DocumentRefusal(.malformed, "the PDF has no page \(page)") }
-            ChildSandbox.answer(.note, OwnText(page: page, text: try read(document, page: page)).packed())
+            let text = try read(document, page: page)
+            ChildSandbox.answer(.note, OwnText(page: page, text: text).packed())
+            // Said afterwards: its picture may take longer than this program may.
+            if let text, let ruled = ruled(text, document, page: page) {
+                ChildSandbox.answer(.note, OwnText(page: page, text: ruled).packed())
+            }
         }
         ChildSandbox.answer(.result)
     case .inspect(let quotas, let password):
