@@ -188,7 +188,7 @@ language sql immutable as $$
           from regexp_matches(highlight, '⟦([^⟧]+)⟧', 'g') m
     ), line as materialized (
         select l.n, l.line -> 'words' as words
-          from jsonb_path_query(case when jsonb_path_exists(content, '$.blocks[*].lines[*] ? (@.words[last].text like_regex "[-\u00AD\u2010]$")') then content else '{}' end,
+          from jsonb_path_query(case when jsonb_path_exists(content, E'$.blocks[*].lines[*] ? (@.words[last].text like_regex "[-\\u00AD\\u2010]$")') then content else '{}' end,
                    '$.blocks[*].lines[*]') with ordinality l(line, n)
     ), box as (
         select jsonb_path_query(content, format('$.blocks[*].lines[*].words[*] ? (@.text like_regex %s flag "i").box',
@@ -196,7 +196,7 @@ language sql immutable as $$
         union all
         select unnest(array[l.words -> -1 -> 'box', after.words -> 0 -> 'box'])
           from line l join line after on after.n = l.n + 1, marked m
-         where right(l.words -> -1 ->> 'text', 1) in ('-', U&'\00AD', U&'\2010')
+         where right(l.words -> -1 ->> 'text', 1) in ('-', E'\u00AD', E'\u2010')
            and regexp_replace(lower(left(l.words -> -1 ->> 'text', -1) || (after.words -> 0 ->> 'text')), '^[^[:alnum:]]+|[^[:alnum:]]+$', '', 'g') = any(m.words)
         union all
         select jsonb_path_query(content, format('$.codes[*] ? (@.text like_regex %s flag "i").box', to_json(m.pattern))::jsonpath) from marked m where m.pattern <> ''
