@@ -195,6 +195,17 @@ func replaced(_ bytes: [UInt8], _ old: String, _ new: String) -> [UInt8] {
             ]))
     }
 
+    @Test func `a PDF whose table of objects is a stream that cannot be read has its pages all the same`() async throws
+    {
+        var bytes = pdf(["<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", page, words])
+        let table = try #require(bytes.indices.first { bytes[$0...].starts(with: Array("xref\n".utf8)) })
+        bytes[table...] =
+            Array(
+                ("5 0 obj\n" + stream("/Type/XRef/Root 1 0 R/Size 6/W[1 2 0]/Filter/FlateDecode", "spoilt")
+                    + "\nendobj\nstartxref\n\(table)\n%%EOF\n").utf8)[...]
+        try await isDrawn(bytes)
+    }
+
     @Test func `a PDF of which only the attachments are encrypted is read without its password`() async throws {
         func key(_ count: Int) -> String { "<" + String(repeating: "5a", count: count) + ">" }
         func locked(_ filter: String) -> [UInt8] {

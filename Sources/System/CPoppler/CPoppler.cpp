@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later; see include/CPoppler.h. */
 #include "CPoppler.h"
 
+#include <cstdio>
 #include <cstring>
 #include <iconv.h>
 #include <memory>
@@ -11,9 +12,11 @@
 #include <poppler/cpp/poppler-page-renderer.h>
 #include <poppler/cpp/poppler-page.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 struct millrace_document {
+    std::string repaired;  // what the document is read from, where it was given a trailer
     std::unique_ptr<poppler::document> document;
 };
 
@@ -55,6 +58,18 @@ void millrace_document_prepare(const char *data) {
     (void)poppler::ustring::from_utf8("x");
 }
 
+// A file whose table of objects is a stream that cannot be read has no trailer, so nobody finds its root. This gives it one; empty: it is another
+// kind of damage, or locked.
+static std::string with_trailer(const char *bytes, size_t count) {
+    const std::string_view file(bytes, count);
+    if (count > 128u << 20 || file.find("trailer") != file.npos || file.find("/Encrypt") != file.npos) return {};
+    const auto at = file.rfind("/Root ");
+    if (at == file.npos) return {};
+    int number = 0, generation = 0;
+    if (std::sscanf(std::string(file.substr(at, 40)).c_str(), "/Root %9d %5d R", &number, &generation) != 2 || number < 1) return {};
+    return std::string(file) + "\ntrailer\n<</Root " + std::to_string(number) + " " + std::to_string(generation) + " R>>\nstartxref\n0\n%%EOF\n";
+}
+
 millrace_document_ref millrace_document_open(const void *bytes, size_t count, const char *password, bool *locked) {
     *locked = false;
     try {
@@ -63,12 +78,18 @@ millrace_document_ref millrace_document_open(const void *bytes, size_t count, co
         std::string word = password ? password : "";
         std::unique_ptr<poppler::document> document(
             poppler::document::load_from_raw_data(static_cast<const char *>(bytes), static_cast<int>(count), word, word));
+        std::string repaired;
+        if (!document) {
+            repaired = with_trailer(static_cast<const char *>(bytes), count);
+            if (repaired.empty()) return nullptr;
+            document.reset(poppler::document::load_from_raw_data(repaired.data(), static_cast<int>(repaired.size())));
+        }
         if (!document) return nullptr;
         if (document->is_locked()) {
             *locked = true;
             return nullptr;
         }
-        return new millrace_document{std::move(document)};
+        return new millrace_document{std::move(repaired), std::move(document)};
     } catch (const std::bad_alloc &) {
         throw;  // ends the program, which says what it died of
     } catch (...) {
