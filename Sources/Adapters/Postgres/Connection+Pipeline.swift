@@ -30,7 +30,7 @@ extension Connection {
         guard PQpipelineSync(handle.pointer) == 1 else { throw broken(handle) }
         var reader = AnswerReader(
             handle: handle, deadline: deadline, interrupt: honoursCancel ? interrupt : nil,
-            most: options.mostAnswerBytes)
+            most: mostAnswerBytes)
         var failure: PostgresError?
         var synced = false
         while !synced {

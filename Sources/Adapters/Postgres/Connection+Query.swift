@@ -265,7 +265,7 @@ extension Connection {
     ) throws(PostgresError) -> Answer<Element> {
         var reader = AnswerReader(
             handle: handle, deadline: deadline, interrupt: honoursCancel ? interrupt : nil,
-            most: options.mostAnswerBytes)
+            most: mostAnswerBytes)
         var answer = Answer<Element>(rows: [], affected: 0)
         var failure: PostgresError?
         while let result = try reader.next() {

@@ -1,5 +1,6 @@
 import CPostgres
 import Glibc
+import Synchronization
 package import Threads
 
 /// One connection, an actor on its own thread: its calls block that thread and nothing else. Every statement has a deadline;
@@ -8,6 +9,8 @@ package actor Connection {
     package nonisolated let options: ConnectionOptions
     nonisolated let executor: ThreadExecutor
     nonisolated let interrupt = Interrupt()
+    /// Of who uses it now; -1: no limit.
+    private nonisolated let answerLimit: Atomic<Int>
     var handle: Handle?
     var prepared: [String: String] = [:]
     /// A prefix of our prepared statements' names: behind a pooler other clients' may exist on the same server connection.
@@ -29,6 +32,7 @@ package actor Connection {
         executor = thread ?? ThreadExecutor(name: name)
         ownsThread = thread == nil
         preparing = options.prepare != .off
+        answerLimit = Atomic(options.mostAnswerBytes ?? -1)
     }
 
     deinit {
@@ -52,6 +56,16 @@ package actor Connection {
 
     package var isBroken: Bool {
         handle.map(\.isBad) ?? true
+    }
+
+    /// About the most bytes of an answer; nil: no limit.
+    nonisolated var mostAnswerBytes: Int? {
+        let limit = answerLimit.load(ordering: .relaxed)
+        return limit < 0 ? nil : limit
+    }
+
+    nonisolated func limitAnswers(to bytes: Int?) {
+        answerLimit.store(bytes ?? -1, ordering: .relaxed)
     }
 
     func nextStatementName() -> String {

@@ -19,6 +19,10 @@ package struct ConnectionOptions: Sendable {
     package var password: String?
     /// About the most bytes of an answer. At a larger answer the statement is cancelled and fails with 54000. nil: no limit.
     package var mostAnswerBytes: Int?
+    /// The few connections of this process; nil: each part opens its own.
+    package var budget: ConnectionBudget?
+    /// Only with a budget.
+    package var urgency = Urgency.work
 
     package init(
         location: String, prepare: Prepare = .auto, connectDeadline: Duration = .seconds(10),

@@ -45,7 +45,7 @@ package final class NotificationHub: Sendable {
 
     /// Receives until cancelled, unless another caller does. Behind a transaction pooler nothing ever arrives.
     package func run() async {
-        guard host() else { return }
+        guard host(), options.budget == nil else { return }
         await RetryingLoop.run(cap: .seconds(5)) { loop throws(PostgresError) in
             let connection = try await Connection.open(options, name: "mr-hear")
             guard await !connection.isPooled else {

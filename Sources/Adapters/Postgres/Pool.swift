@@ -73,6 +73,7 @@ package final class Pool: Sendable {
     private func lend<Value: Sendable, Failure: Error>(
         _ body: (Connection) async throws(Failure) -> Value
     ) async throws -> Value {
+        if let budget = options.budget { return try await lend(of: budget, body) }
         let connection = try await checkOut()
         do {
             let value = try await body(connection)
@@ -80,6 +81,23 @@ package final class Pool: Sendable {
             return value
         } catch {
             await checkIn(connection)
+            throw error
+        }
+    }
+
+    /// Of the connections of the process; this pool has none.
+    private func lend<Value: Sendable, Failure: Error>(
+        of budget: ConnectionBudget, _ body: (Connection) async throws(Failure) -> Value
+    ) async throws -> Value {
+        let lent = try await budget.take(options, wait: checkoutDeadline)
+        do {
+            let value = try await ConnectionBudget.holding { () async throws(Failure) in
+                try await body(lent.connection)
+            }
+            await budget.give(lent)
+            return value
+        } catch {
+            await budget.give(lent)
             throw error
         }
     }

@@ -88,7 +88,14 @@ package actor CheckInService {
             }
             isWanted = true
         }
-        let step = try await step(on: try await open())
+        let step: Step
+        if let budget = options.database.budget {
+            step = try await budget.lend(options.database.urgent(.urgent)) { connection throws(PostgresError) in
+                try await self.step(on: connection)
+            }
+        } else {
+            step = try await self.step(on: try await open())
+        }
         note(step)
         if isAway { log.info("check-ins are served again") }
         isAway = false

@@ -58,7 +58,9 @@ actor NoticeLane {
                 // Alarms are rare, so they always notify.
                 if !options.isAlarm { await sleepLock.setBusy(taken.count == most, alarms: false) }
                 if taken.count == most { return }
-                let next = try await NoticeStore.next(alarms: options.isAlarm, on: try await open())
+                let next = try await use { [options] connection throws(PostgresError) in
+                    try await NoticeStore.next(alarms: options.isAlarm, on: connection)
+                }
                 let floor = await sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
                 await signal.wait(for: min(next ?? floor, floor))
             } failed: { error in
@@ -80,9 +82,10 @@ actor NoticeLane {
     }
 
     private func take(_ most: Int) async throws(PostgresError) -> [Sending] {
-        let connection = try await open()
-        let taken = try await NoticeStore.take(
-            alarms: options.isAlarm, most: most, holder: holder, lease: options.lease, on: connection)
+        let taken = try await use { [options, holder] connection throws(PostgresError) in
+            try await NoticeStore.take(
+                alarms: options.isAlarm, most: most, holder: holder, lease: options.lease, on: connection)
+        }
         if isAway { log.info("notices are sent again", [("lane", options.isAlarm ? "alarms" : "plain")]) }
         isAway = false
         return taken
@@ -126,7 +129,9 @@ actor NoticeLane {
         }
         do {
             let done = try await uncancelled { [holder] in
-                try await NoticeStore.handOver(letters, holder: holder, on: try await self.open())
+                try await self.use { connection throws(PostgresError) in
+                    try await NoticeStore.handOver(letters, holder: holder, on: connection)
+                }
             }
             for _ in 0..<done { await tally.count(.accepted(id: nil), isAlarm: options.isAlarm) }
         } catch {
@@ -167,13 +172,23 @@ actor NoticeLane {
         results = []
         guard !given.isEmpty else { return }
         do {
-            try await NoticeStore.record(given, holder: holder, on: try await open())
+            try await use { [holder] connection throws(PostgresError) in
+                try await NoticeStore.record(given, holder: holder, on: connection)
+            }
         } catch {
             // Results that could not be recorded are dropped above a hundred thousand: their leases are over, and they are sent again.
             results = (results.count > 100_000 ? [] : given) + results
             complain(error)
             throw error
         }
+    }
+
+    /// On the connection of this lane, or on one that the process has for all.
+    private func use<Value: Sendable>(
+        _ body: @Sendable (Connection) async throws(PostgresError) -> Value
+    ) async throws(PostgresError) -> Value {
+        guard let budget = database.budget else { return try await body(try await open()) }
+        return try await budget.lend(database.urgent(options.isAlarm ? .urgent : .work), body)
     }
 
     private func open() async throws(PostgresError) -> Connection {

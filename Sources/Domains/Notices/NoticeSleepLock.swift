@@ -41,6 +41,8 @@ actor NoticeSleepLock {
     }
 
     func run() async {
+        // A connection for this alone is not there: a waker holds the locks for all workers, or the lanes poll.
+        guard hearing.options.budget == nil else { return }
         await RetryingLoop.run(cap: .seconds(5)) { loop throws(PostgresError) in
             let opened = try await Connection.open(hearing.options, name: "mr-ear")
             if await opened.isPooled {

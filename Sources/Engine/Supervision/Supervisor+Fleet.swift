@@ -40,34 +40,7 @@ extension Supervisor {
         let gates = allDesks
         let told = gates.flatMap { gate in gate.entries(at: now).map { (gate: gate, entry: $0) } }
         do {
-            let connection = try await open()
-            let sent = self.now
-            let fleet = try await FleetStatements.clock(on: connection)
-            clock.heard(fleet, sent: sent, received: self.now)
-            let rows = try await FleetStatements.flush(
-                on: connection, member: member, name: options.name,
-                entries: Array(JSONEncoder().encode(told.map(\.entry))),
-                settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
-                sinceSeconds: lastAnswer.map { (self.now - $0).inSeconds } ?? 0)
-            hasAsked = true
-            for one in told { one.gate.told(one.entry) }
-            let received = self.now
-            for row in rows { adopt(row, at: received) }
-            if flags.withLock({ $0.isWanted }) {
-                let found = try await FleetStatements.flags(on: connection)
-                flags.withLock { table in
-                    table.flags = Dictionary(found.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-                }
-            }
-            if received - lastTidy > .seconds(60) {
-                lastTidy = received
-                try await FleetStatements.tidy(on: connection)
-            }
-            lastAnswer = received
-            if isAway {
-                isAway = false
-                log.info("the fleet's view of providers is back")
-            }
+            try await exchange(told)
         } catch {
             connection = nil
             for one in told { one.gate.untold(one.entry, at: now) }
@@ -80,6 +53,50 @@ extension Supervisor {
                     "cannot read the fleet's view of providers; this worker decides on its own", [("error", "\(error)")]
                 )
             }
+        }
+    }
+
+    private func exchange(_ told: [(gate: ProviderGate, entry: CircuitReport)]) async throws {
+        guard let database = options.database, let budget = database.budget else {
+            return try await exchange(told, on: try await open())
+        }
+        let lent = try await budget.take(database.urgent(.claims))
+        do {
+            try await exchange(told, on: lent.connection)
+        } catch {
+            await budget.give(lent)
+            throw error
+        }
+        await budget.give(lent)
+    }
+
+    private func exchange(_ told: [(gate: ProviderGate, entry: CircuitReport)], on connection: Connection) async throws {
+        let sent = self.now
+        let fleet = try await FleetStatements.clock(on: connection)
+        clock.heard(fleet, sent: sent, received: self.now)
+        let rows = try await FleetStatements.flush(
+            on: connection, member: member, name: options.name,
+            entries: Array(JSONEncoder().encode(told.map(\.entry))),
+            settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
+            sinceSeconds: lastAnswer.map { (self.now - $0).inSeconds } ?? 0)
+        hasAsked = true
+        for one in told { one.gate.told(one.entry) }
+        let received = self.now
+        for row in rows { adopt(row, at: received) }
+        if flags.withLock({ $0.isWanted }) {
+            let found = try await FleetStatements.flags(on: connection)
+            flags.withLock { table in
+                table.flags = Dictionary(found.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+            }
+        }
+        if received - lastTidy > .seconds(60) {
+            lastTidy = received
+            try await FleetStatements.tidy(on: connection)
+        }
+        lastAnswer = received
+        if isAway {
+            isAway = false
+            log.info("the fleet's view of providers is back")
         }
     }
 

@@ -154,15 +154,17 @@ final class WorkerLinks: Sendable {
     init(_ options: JobWorker.Options, hub: NotificationHub, outage: Outage) {
         var bounded = options.database
         bounded.mostAnswerBytes = options.bytes.answer
-        func open(_ name: String) -> LoopConnection { LoopConnection(bounded, name: name, outage: outage) }
-        claim = open("mr-claim")
-        flush = open("mr-flush")
-        beat = open("mr-beat")
-        read = open("mr-read")
-        contents = open("mr-contents")
-        house = open("mr-house")
-        sweep = open("mr-sweep")
-        clock = open("mr-clock")
+        func open(_ name: String, _ urgency: Urgency) -> LoopConnection {
+            LoopConnection(bounded.urgent(urgency), name: name, outage: outage)
+        }
+        claim = open("mr-claim", .claims)
+        flush = open("mr-flush", .urgent)
+        beat = open("mr-beat", .urgent)
+        read = open("mr-read", .claims)
+        contents = open("mr-contents", .claims)
+        house = open("mr-house", .claims)
+        sweep = open("mr-sweep", .late)
+        clock = open("mr-clock", .claims)
         listen = LoopConnection(hub.options, name: "mr-listen", outage: outage)
         sleepLock = LoopConnection(hub.options, name: "mr-door", outage: outage)
     }

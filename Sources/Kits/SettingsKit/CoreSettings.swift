@@ -5,7 +5,7 @@ extension Setting {
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
     package static let worker: [Setting] = [
-        queues, slots, drainTimeout, poll, practice, build, onlyBuild, logLevel, logFormat,
+        queues, slots, drainTimeout, poll, connections, practice, build, onlyBuild, logLevel, logFormat,
     ]
     package static let listening: [Setting] = [listen, token]
     package static let mailing: [Setting] = [locale]
@@ -48,6 +48,9 @@ extension Setting {
     package static let poll = Setting(
         "poll", .duration(.seconds(1) ... .seconds(300)), fallback: "1s", valueName: "DURATION",
         help: "How often to look for work without a notification.")
+    package static let connections = Setting(
+        "connections", .integer(2...500), valueName: "N",
+        help: "The most connections to Postgres of a worker, for all that it does; without it each part opens its own.")
     package static let practice = Setting(
         "practice", .boolean, fallback: "off", help: "Register the practice kinds, such as practice.echo.")
     package static let build = Setting(

@@ -80,6 +80,10 @@ extension Settings {
     package var poll: Duration { duration(.poll) }
     /// `auto`, `on` or `off`
     package var prepare: String { string(.prepare) }
+    /// nil: each part of a worker opens its own.
+    package var connections: Int? {
+        if case .integer(let number)? = value(.connections) { number } else { nil }
+    }
     package var practice: Bool { isOn(.practice) }
     package var onlyBuild: Bool { isOn(.onlyBuild) }
     package var logLevel: String { string(.logLevel) }

@@ -12,9 +12,9 @@ package import Traces
 package struct Composer: Sendable {
     package let settings: Settings
     package let surroundings: Surroundings
-    package let database: ConnectionOptions
+    package private(set) var database: ConnectionOptions
     /// Around a transaction pooler, if there is one.
-    package let direct: ConnectionOptions?
+    package private(set) var direct: ConnectionOptions?
     package var log: Log
     /// The rooms of the program.
     package let known: [Room]
@@ -35,6 +35,16 @@ package struct Composer: Sendable {
         self.database = database
         self.direct = direct
         log = settings.log
+    }
+
+    /// A worker's: all that it puts together shares as many connections as the settings say.
+    package func sharingConnections() -> Composer {
+        guard let most = settings.connections else { return self }
+        var composer = self
+        let budget = ConnectionBudget(most: most)
+        composer.database.budget = budget
+        composer.direct?.budget = budget
+        return composer
     }
 
     /// The supervisor through which a worker's handlers call providers.

@@ -72,10 +72,11 @@ extension CompleteWorker.Options {
             throw QueueError(.misconfigured, settings.problems.joined(separator: "; "))
         }
         let place = try location(surroundings.environment)
-        var composer = Composer(
+        let composed = Composer(
             settings: settings, surroundings: surroundings,
             database: settings.options(at: place.database, environment: surroundings.environment),
             direct: place.direct.map { settings.options(at: $0, environment: surroundings.environment) }, known: known)
+        var composer = composed.sharingConnections()
         composer.spans = spans.map { ReceivingTracer($0) }
         composer.rooms = rooms.map { rooms in Set(rooms.map(\.name)) }
         composer.log = (log ?? .init(settings.logLevel)).log(to: logReceiver)

@@ -91,7 +91,7 @@ actor Claiming: SharingPart {
         stalls.began(.claiming)
         do throws(PostgresError) {
             // After an outage too: what is claimed can be ended.
-            if links.flush.current == nil { _ = try await links.flush.connection() }
+            if links.flush.current == nil { try await links.flush.reach() }
             try await returnOrphansIfDue(&claims, isLookDue)
             guard order.wanted > 0 else { return stalls.ended(.claiming) }
             let found = try await look(order, &claims, pickingUpBy: link)
@@ -114,7 +114,7 @@ actor Claiming: SharingPart {
     /// after we have asked what it took.
     private func returnOrphansIfDue(_ claims: inout ClaimState, _ isLookDue: Bool) async throws(PostgresError) {
         if state.takeReconcile() { claims.generation = -1 }
-        if claims.generation != links.claim.generation || links.claim.current == nil {
+        if claims.generation != links.claim.generation || (links.claim.current == nil && !links.claim.borrows) {
             shared.floors.withLock { $0.reset() }
             try await returnOrphans(&claims.orphans)
             claims.generation = links.claim.generation

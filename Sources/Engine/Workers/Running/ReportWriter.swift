@@ -22,6 +22,8 @@ final class ReportWriter: WorkerPart {
     static let patience = Duration.seconds(5)
 
     let pool: Pool
+    /// Of progress and log lines: steps and waits go before them where connections are few.
+    private let notes: Pool
     let keys: Keyring
     let workerState: WorkerStateGuard
     let log: Log
@@ -32,7 +34,9 @@ final class ReportWriter: WorkerPart {
 
     init(_ shared: WorkerShared) {
         keys = shared.options.keys
-        pool = Pool(shared.options.database, size: 4)
+        let database = shared.options.database
+        pool = Pool(database, size: 4)
+        notes = database.budget == nil ? pool : Pool(database.urgent(.late), size: 4)
         workerState = shared.state
         outage = shared.outage
         limitedLog = shared.limitedLog
@@ -120,7 +124,7 @@ final class ReportWriter: WorkerPart {
         guard let reports = state.withLock({ $0.notes.take(at: .now) }) else { return true }
         var isTaken = true
         do {
-            let later = try await pool.withConnection { connection throws(PostgresError) in
+            let later = try await notes.withConnection { connection throws(PostgresError) in
                 try await Queue.report(reports, on: connection)
             }
             state.withLock { $0.notes.written(except: later) }

@@ -4,7 +4,8 @@ import Telemetry
 import Threads
 
 /// A connection that one loop keeps for itself: opened when needed, dropped when broken. It works on the link's thread, as does a loop
-/// that runs there (`run`): between the two nothing goes from thread to thread.
+/// that runs there (`run`): between the two nothing goes from thread to thread. Where the process has few connections, each use borrows one
+/// of them instead, and none is kept.
 final class LoopConnection: Sendable {
     private struct State {
         var connection: Connection?
@@ -39,16 +40,27 @@ final class LoopConnection: Sendable {
 
     /// Grows with every new connection.
     var generation: Int {
-        state.withLock { $0.opened }
+        if let budget = options.budget { return 1 + budget.losses }
+        return state.withLock { $0.opened }
     }
 
     /// Is this not the first connection, and no older than that?
     func isReplaced(within limit: Duration) -> Bool {
-        state.withLock { $0.opened > 1 && $0.since.duration(to: .now) < limit }
+        if let budget = options.budget { return budget.hasLost(within: limit) }
+        return state.withLock { $0.opened > 1 && $0.since.duration(to: .now) < limit }
     }
 
+    /// nil as well where each use borrows one.
     var current: Connection? {
         state.withLock { $0.connection }
+    }
+
+    /// Each use borrows one of the few connections of the process.
+    var borrows: Bool { options.budget != nil }
+
+    /// Has a connection, unless each use borrows one.
+    func reach() async throws(PostgresError) {
+        if !borrows { _ = try await connection() }
     }
 
     func connection() async throws(PostgresError) -> Connection {
@@ -72,12 +84,30 @@ final class LoopConnection: Sendable {
     func use<Value: Sendable>(
         isolation: isolated (any Actor)? = #isolation, _ body: (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
+        if let budget = options.budget { return try await borrow(of: budget, body) }
         let connection = try await connection()
         do {
             return try await body(connection)
         } catch {
             outage.began(error)
             if await connection.isBroken || (error.isOutage && !error.isShortage) { drop(connection) }
+            throw error
+        }
+    }
+
+    private func borrow<Value: Sendable>(
+        of budget: ConnectionBudget, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Connection) async throws(PostgresError) -> Value
+    ) async throws(PostgresError) -> Value {
+        let start = ContinuousClock.now
+        do {
+            let value = try await budget.lend(options) { connection throws(PostgresError) in
+                try await body(connection)
+            }
+            if outage.lasts != nil { outage.ended() }
+            return value
+        } catch {
+            outage.began(error, triedSince: start)
             throw error
         }
     }

@@ -79,7 +79,7 @@ extension SessionKeeping {
         try await catalog.refresh()
         let direct = try await hears()
         // Before the first claim: a worker that could not open these would hold jobs that it cannot end.
-        for link in [links.flush, links.claim, links.read, links.sweep] { _ = try await link.connection() }
+        for link in [links.flush, links.claim, links.read, links.sweep] { try await link.reach() }
         try await openSession(direct: direct)
         return direct
     }
@@ -114,6 +114,8 @@ extension SessionKeeping {
 
     /// Whether notifications reach us: through a transaction pooler they do not.
     private func hears() async throws(PostgresError) -> Bool {
+        // One that listens has its connection for itself; where there are few, a waker does it for all.
+        if links.listen.borrows { return false }
         let connection = try await links.listen.connection()
         if await connection.isPooled {
             await links.listen.close()

@@ -11,6 +11,7 @@ extension FeedHub {
     /// Until cancelled.
     func read() async {
         await RetryingLoop.run { loop in
+            if connecting.budget != nil { return try await readBorrowing { loop.worked() } }
             let connection = try await Connection.open(connecting, name: "mr-feed")
             do {
                 try await read(on: connection) { loop.worked() }
@@ -23,6 +24,23 @@ extension FeedHub {
             if Task.isCancelled { return .end }
             log.warning("the feed waits for the database", [("error", "\(error)")])
             return .pause
+        }
+    }
+
+    /// Of the few connections of the process, one for each look. No lock is held between: a waker holds it for all, or this looks ten times a
+    /// second while somebody reads.
+    private func readBorrowing(worked: () -> Void) async throws {
+        let pool = Pool(connecting.urgent(.late), size: 1)
+        try await pool.withConnection { connection in try await self.start(on: connection) }
+        while !Task.isCancelled {
+            let found = try await pool.withConnection { connection in try await self.look(on: connection) }
+            worked()
+            if found == FeedStore.cursorPage { continue }
+            if found > 0, hasReaders {
+                await bell.wait(for: options.pause)
+            } else {
+                await bell.wait(for: hasReaders && !hearing.isOpen ? .milliseconds(100) : .seconds(1))
+            }
         }
     }
 

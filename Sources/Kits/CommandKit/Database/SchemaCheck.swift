@@ -18,6 +18,12 @@ package enum SchemaCheck {
         _ database: ConnectionOptions, _ body: (Connection) async throws -> Value
     ) async throws -> Value {
         do {
+            if database.budget != nil {
+                return try await Pool(database, size: 1).withConnection { connection in
+                    try await check(on: connection)
+                    return try await body(connection)
+                }
+            }
             let connection = try await Connection.open(database, name: "millrace")
             try await check(on: connection)
             let value = try await body(connection)

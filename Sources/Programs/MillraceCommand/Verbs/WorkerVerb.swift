@@ -24,7 +24,7 @@ extension Command {
             flags: [
                 Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.onlyBuild.flag,
                 Setting.drainTimeout.flag,
-                Setting.poll.flag,
+                Setting.poll.flag, Setting.connections.flag,
                 Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
                 Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
                 Setting.token.flag,
@@ -70,7 +70,7 @@ extension Invocation {
         adjust: @escaping @Sendable (inout JobWorker.Options) -> Void = { _ in }
     ) async throws -> ExitCode {
         dieWithParent(parsed.integer("parent") ?? 0)
-        var composer = try composer(rooms)
+        var composer = try composer(rooms).sharingConnections()
         composer.alarmLease = parsed.duration("alarm-lease")
         let pool = Pool(composer.database, size: 4)
         let marks = parsed.string("marks").flatMap { PracticeMarks(path: $0) }
