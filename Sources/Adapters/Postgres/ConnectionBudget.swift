@@ -108,7 +108,8 @@ package final class ConnectionBudget: Sendable {
     /// - Parameter keeps: false: it is closed, because its server is going away.
     package func give(_ lent: Lent, keeps: Bool = true) async {
         let isBroken = await lent.connection.isBroken
-        let isKept = await keeps && lent.connection.isReusable
+        let isWhole = await lent.connection.isReusable
+        let isKept = keeps && isWhole
         if !isKept { await lent.connection.close() }
         if isBroken || !keeps {
             state.withLock { state in
