@@ -21,11 +21,17 @@ package final class NotificationHub: Sendable {
 
     /// A direct connection that keeps its session: past a transaction pooler, if there is one.
     package let options: ConnectionOptions
+    /// It hears by a waker of this host, and has no connection.
+    package let waker: WakerClient?
     private let state = Mutex(State())
 
-    package init(_ options: ConnectionOptions) {
+    package init(_ options: ConnectionOptions, waker: WakerClient? = nil) {
         self.options = options
+        self.waker = waker
     }
+
+    /// No session of this process can hold the locks that make writers notify: a waker holds them for all, or there are too few connections.
+    package var lacksSessions: Bool { waker != nil || options.budget != nil }
 
     /// Whether notifications arrive now.
     package var isOpen: Bool { state.withLock { $0.isOpen } }
@@ -45,7 +51,7 @@ package final class NotificationHub: Sendable {
 
     /// Receives until cancelled, unless another caller does. Behind a transaction pooler nothing ever arrives.
     package func run() async {
-        guard host(), options.budget == nil else { return }
+        guard host(), !lacksSessions else { return }
         await RetryingLoop.run(cap: .seconds(5)) { loop throws(PostgresError) in
             let connection = try await Connection.open(options, name: "mr-hear")
             guard await !connection.isPooled else {
@@ -79,6 +85,20 @@ extension NotificationHub {
         for note in try await connection.notifications(until: .now + .seconds(30)) {
             tell(.said(note.payload), on: note.channel)
         }
+    }
+
+    /// Hears by the waker, until cancelled; nothing without one.
+    package func follow() async {
+        await waker?.run { [self] word in
+            switch word {
+            case .began:
+                state.withLock { $0.isOpen = true }
+                tell(.began)
+            case .ended: end()
+            case .said(let channel, let payload): tell(.said(payload), on: channel)
+            }
+        }
+        end()
     }
 
     package func end() {

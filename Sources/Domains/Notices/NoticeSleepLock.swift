@@ -31,7 +31,7 @@ actor NoticeSleepLock {
     }
 
     /// Notifications arrive and are being sent, so a lane needs to look only rarely.
-    var isListening: Bool { hearing.isOpen && connection != nil }
+    var isListening: Bool { hearing.isOpen && (connection != nil || hearing.waker != nil) }
 
     func setBusy(_ isBusy: Bool, alarms: Bool) {
         guard busy.contains(alarms) != isBusy else { return }
@@ -42,7 +42,7 @@ actor NoticeSleepLock {
 
     func run() async {
         // A connection for this alone is not there: a waker holds the locks for all workers, or the lanes poll.
-        guard hearing.options.budget == nil else { return }
+        guard !hearing.lacksSessions else { return }
         await RetryingLoop.run(cap: .seconds(5)) { loop throws(PostgresError) in
             let opened = try await Connection.open(hearing.options, name: "mr-ear")
             if await opened.isPooled {

@@ -22,7 +22,7 @@ actor WebhookSleepLock {
     /// Sleeps until a notification comes, the signal fires or the time is over. `look` is the last look before sleeping: true when there is
     /// work after all.
     func nap(_ limit: Duration, look: @Sendable () async throws -> Bool) async {
-        guard hearing.isOpen, hearing.options.budget == nil else {
+        guard hearing.isOpen, !hearing.lacksSessions else {
             await bell.wait(for: limit)
             return
         }

@@ -82,7 +82,7 @@ package final class JobWorker: Sendable {
         shared.hasStarted(direct: direct)
         await withTaskGroup(of: Void.self) { group in
             // Awaited below, after the drain.
-            let outliving = Task { await runAll(living + (direct ? [listening] : [])) }
+            let outliving = Task { await runAll(living + (direct ? [listening] : [Following(hub: shared.hub)])) }
             group.addTask { await self.runAll(self.working + (direct ? [self.shared.sleepLock] : [])) }
             await shared.stops.firstRequest()
             await Stopping(shared, running).run()

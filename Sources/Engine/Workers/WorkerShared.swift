@@ -62,7 +62,8 @@ final class WorkerShared: Sendable {
         limitedLog = LogLimiter(log: self.log)
         hub = options.hearing ?? NotificationHub(options.direct ?? options.database)
         links = options.kept?.take() ?? WorkerLinks(options, hub: hub, outage: outage)
-        sleepLock = QueueSleepLock(link: links.sleepLock, wakeups: wakeups, poll: options.poll, log: self.log)
+        sleepLock = QueueSleepLock(
+            link: links.sleepLock, wakeups: wakeups, poll: options.poll, waker: hub.waker, log: self.log)
         catalog = WorkCatalog(options, links.house, state, sleepLock, wakeups)
     }
 
@@ -106,7 +107,7 @@ final class WorkerShared: Sendable {
                 ("build", options.buildText), ("slots", "\(options.slots)"),
                 ("kinds", kindNames.sorted().joined(separator: ",")),
                 ("queues", options.queues.isEmpty ? "all" : options.queues.map(\.name).joined(separator: ",")),
-                ("wakes", direct ? "notified" : "polling"),
+                ("wakes", direct ? "notified" : hub.waker == nil ? "polling" : "by a waker"),
             ])
         isUp.withLock { $0 = true }
         refusal.withLock { $0 = nil }

@@ -5,7 +5,7 @@ extension Setting {
         databaseURL, directURL, pool, statementTimeout, prepare, directory,
     ]
     package static let worker: [Setting] = [
-        queues, slots, drainTimeout, poll, connections, practice, build, onlyBuild, logLevel, logFormat,
+        queues, slots, drainTimeout, poll, connections, waker, practice, build, onlyBuild, logLevel, logFormat,
     ]
     package static let listening: [Setting] = [listen, token]
     package static let mailing: [Setting] = [locale]
@@ -51,6 +51,9 @@ extension Setting {
     package static let connections = Setting(
         "connections", .integer(2...500), valueName: "N",
         help: "The most connections to Postgres of a worker, for all that it does; without it each part opens its own.")
+    package static let waker = Setting(
+        "waker", .path, valueName: "PATH",
+        help: "The socket by which millrace waker wakes the workers of its host, for those that cannot listen.")
     package static let practice = Setting(
         "practice", .boolean, fallback: "off", help: "Register the practice kinds, such as practice.echo.")
     package static let build = Setting(

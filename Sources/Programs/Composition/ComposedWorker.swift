@@ -82,7 +82,7 @@ extension Composer {
     ) async throws -> ComposedWorker {
         let pool = pool ?? Pool(database, size: 4)
         var options = JobWorker.Options(database: database, name: name)
-        let hearing = NotificationHub(direct ?? database)
+        let hearing = NotificationHub(direct ?? database, waker: waker)
         let traces = traceExporter(of: options.name)
         options.tracer = spans.map { Tracer(outside: $0) } ?? traces?.tracer
         let supervisor = supervisor(name: options.name, hearing: hearing, tracer: options.tracer)

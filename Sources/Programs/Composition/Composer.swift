@@ -16,6 +16,8 @@ package struct Composer: Sendable {
     /// Around a transaction pooler, if there is one.
     package private(set) var direct: ConnectionOptions?
     package var log: Log
+    /// By which a worker hears what it cannot listen for itself.
+    package var waker: WakerClient? { settings.text(.waker).map { WakerClient(path: $0) } }
     /// The rooms of the program.
     package let known: [Room]
     /// The rooms that it serves, by their names; nil: all. The settings may switch a room off all the same.

@@ -14,7 +14,7 @@ actor SignalTelling: SharingPart {
     init(_ shared: WorkerShared) { self.shared = shared }
 
     /// Through a transaction pooler no notification comes, and there is no connection for them.
-    private var hears: Bool { links.listen.current != nil }
+    private var hears: Bool { links.listen.current != nil || (hub.waker != nil && hub.isOpen) }
 
     func run() async {
         var watchesUntil = ContinuousClock.now

@@ -115,7 +115,7 @@ extension SessionKeeping {
     /// Whether notifications reach us: through a transaction pooler they do not.
     private func hears() async throws(PostgresError) -> Bool {
         // One that listens has its connection for itself; where there are few, a waker does it for all.
-        if links.listen.borrows { return false }
+        if hub.lacksSessions { return false }
         let connection = try await links.listen.connection()
         if await connection.isPooled {
             await links.listen.close()

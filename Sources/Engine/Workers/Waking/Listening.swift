@@ -2,6 +2,13 @@ import MillraceQueues
 import Postgres
 import Threads
 
+/// Hears by a waker of this host, if the process has one, for the worker and for the other rooms of the process.
+struct Following: WorkerPart {
+    let hub: NotificationHub
+
+    func run() async { await hub.follow() }
+}
+
 /// Listens for notifications, for the worker and for the other rooms of the process.
 actor Listening: SharingPart {
     nonisolated let shared: WorkerShared

@@ -27,9 +27,12 @@ final class QueueSleepLock: WorkerPart {
     private let state = Mutex(State())
     private let buckets: Mutex<Set<Int32>>
     private let poll: Duration
+    /// Holds the locks for this worker, and for the others of its host.
+    private let waker: WakerClient?
     let signal = Wakeup()
 
-    init(link: LoopConnection, wakeups: Wakeups, poll: Duration, log: Log) {
+    init(link: LoopConnection, wakeups: Wakeups, poll: Duration, waker: WakerClient? = nil, log: Log) {
+        self.waker = waker
         self.link = link
         self.wakeups = wakeups
         self.poll = poll
@@ -55,6 +58,7 @@ final class QueueSleepLock: WorkerPart {
     /// The worker has nothing to do and will sleep.
     func quiet() {
         state.withLock { $0.asleep = true }
+        waker?.sleeps(true)
         signal.fire()
     }
 
@@ -65,6 +69,7 @@ final class QueueSleepLock: WorkerPart {
             state.wakes = []
             return state.waiting
         }
+        waker?.sleeps(false)
         waiting?.interruptNow()
         signal.fire()
     }

@@ -27,8 +27,7 @@ extension FeedHub {
         }
     }
 
-    /// Of the few connections of the process, one for each look. No lock is held between: a waker holds it for all, or this looks ten times a
-    /// second while somebody reads.
+    /// Of the few connections of the process, one for each look. No lock is held between, so this looks ten times a second while somebody reads.
     private func readBorrowing(worked: () -> Void) async throws {
         let pool = Pool(connecting.urgent(.late), size: 1)
         try await pool.withConnection { connection in try await self.start(on: connection) }
@@ -39,7 +38,7 @@ extension FeedHub {
             if found > 0, hasReaders {
                 await bell.wait(for: options.pause)
             } else {
-                await bell.wait(for: hasReaders && !hearing.isOpen ? .milliseconds(100) : .seconds(1))
+                await bell.wait(for: hasReaders ? .milliseconds(100) : .seconds(1))
             }
         }
     }
@@ -91,7 +90,7 @@ extension FeedHub {
             // The entries are kept up to date for those who come. Writers need not tell.
             return await bell.wait(for: .seconds(1))
         }
-        guard hearing.isOpen else { return await bell.wait(for: .milliseconds(100)) }
+        guard hearing.isOpen, !hearing.lacksSessions else { return await bell.wait(for: .milliseconds(100)) }
         while hasReaders {
             // While the lock is held, writers tell us.
             _ = try await lock.sleep(at: [Self.place])

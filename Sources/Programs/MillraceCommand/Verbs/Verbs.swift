@@ -26,6 +26,7 @@ package enum Verbs {
             .roomsList(schemas), .roomsAdd(schemas), .roomsRemove(schemas), .roomsCheck(schemas),
             .dev(schemas),
             .worker(of: rooms),
+            .waker,
             .console(of: rooms),
             .gateway,
             .enqueue,

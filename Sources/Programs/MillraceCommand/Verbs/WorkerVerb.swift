@@ -24,7 +24,7 @@ extension Command {
             flags: [
                 Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.onlyBuild.flag,
                 Setting.drainTimeout.flag,
-                Setting.poll.flag, Setting.connections.flag,
+                Setting.poll.flag, Setting.connections.flag, Setting.waker.flag,
                 Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
                 Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
                 Setting.token.flag,

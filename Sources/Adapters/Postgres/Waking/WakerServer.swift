@@ -1,0 +1,112 @@
+import Synchronization
+package import Threads
+
+/// Tells the workers of this host what was notified, over a socket. It serves on a thread of its own; anybody may tell.
+package final class WakerServer: Sendable {
+    private struct Client {
+        let socket: WakerSocket
+        var lines = WakerLines()
+        /// It has nothing to do, and wants to be woken.
+        var isAsleep = false
+    }
+
+    private struct State {
+        var clients: [Int: Client] = [:]
+        var last = 0
+        var hears = false
+    }
+
+    private let door: WakerSocket
+    private let interrupt = Interrupt()
+    private let state = Mutex(State())
+    /// A worker has come, gone, fallen asleep or woken up.
+    package let changed = Wakeup()
+
+    package init(path: String) throws(WakerFailure) {
+        door = try WakerSocket.listening(at: path)
+    }
+
+    /// How many workers are connected, and how many of them sleep.
+    package var workers: (all: Int, asleep: Int) {
+        state.withLock { ($0.clients.count, $0.clients.values.count(where: \.isAsleep)) }
+    }
+
+    /// From now on everything is heard, and earlier changes must be looked for.
+    package func began() {
+        tell(.began) { $0.hears = true }
+    }
+
+    /// There may be something that nobody was told of.
+    package func look() {
+        if state.withLock({ $0.hears }) { tell(.began) }
+    }
+
+    package func ended() {
+        tell(.ended) { $0.hears = false }
+    }
+
+    package func said(_ notification: Notification) {
+        tell(.said(channel: notification.channel, payload: notification.payload))
+    }
+
+    /// A worker that does not read what it is told is let go: it comes back, and looks for itself.
+    private func tell(_ word: WakerWord, _ change: (inout State) -> Void = { _ in }) {
+        let line = word.line
+        // Sent under the lock, so that each worker hears everything in one order; a send never waits.
+        let isGone = state.withLock { state in
+            change(&state)
+            let deaf = state.clients.filter { !$0.value.socket.send(line) }.keys
+            for id in deaf { state.clients[id] = nil }
+            return !deaf.isEmpty
+        }
+        if isGone {
+            interrupt.fire()
+            changed.fire()
+        }
+    }
+
+    /// Until cancelled.
+    package func run() async {
+        let over = Atomic(false)
+        await withTaskCancellationHandler {
+            await Thread.run(name: "mr-waker") { [self] in
+                while !over.load(ordering: .acquiring) { serve() }
+            }
+        } onCancel: {
+            over.store(true, ordering: .releasing)
+            interrupt.fire()
+        }
+        state.withLock { $0.clients = [:] }
+    }
+
+    private func serve() {
+        let clients = state.withLock { $0.clients.map { (id: $0.key, socket: $0.value.socket) } }
+        let ready = WakerSocket.wait(for: [door] + clients.map(\.socket), interrupt: interrupt)
+        _ = interrupt.take()
+        for index in ready {
+            if index == 0 { welcome() } else { read(clients[index - 1].id, clients[index - 1].socket) }
+        }
+    }
+
+    private func welcome() {
+        guard let socket = door.accepted() else { return }
+        state.withLock { state in
+            guard socket.send((state.hears ? WakerWord.began : .ended).line) else { return }
+            state.last += 1
+            state.clients[state.last] = Client(socket: socket)
+        }
+        changed.fire()
+    }
+
+    private func read(_ id: Int, _ socket: WakerSocket) {
+        let bytes = socket.received()
+        state.withLock { state in
+            guard let bytes, let lines = state.clients[id]?.lines.add(bytes) else {
+                state.clients[id] = nil
+                return
+            }
+            for line in lines { state.clients[id]?.isAsleep = line == "asleep" }
+        }
+        changed.fire()
+    }
+}
