@@ -16,6 +16,9 @@ package final class WakerClient: Sendable {
         self.path = path
     }
 
+    /// Whether a waker is there now.
+    package static func answers(at path: String) -> Bool { WakerSocket.connected(to: path) != nil }
+
     /// Says whether the process has something to do, so that others need to wake it only if not.
     package func sleeps(_ isAsleep: Bool) {
         state.withLock { state in

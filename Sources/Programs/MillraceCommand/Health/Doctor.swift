@@ -126,7 +126,13 @@ struct Doctor {
     }
 
     private func pooler() async throws(PostgresError) -> Check.Result {
-        guard await connection.isPooled else { return .ok("none in between") }
+        let isPooled = await connection.isPooled
+        let most = invocation.settings.connections
+        if let path = invocation.settings.text(.waker) { return Self.judge(wakerAt: path, isPooled: isPooled, most: most) }
+        if let most, !isPooled {
+            return .ok("none in between; a worker with these settings has at most \(most) connections, and polls")
+        }
+        guard isPooled else { return .ok("none in between") }
         guard let direct = invocation.directOptions else {
             return .warning(
                 "a transaction pooler stands in between: workers poll, and notice a dead worker after 30 s, not 5 s",
@@ -138,6 +144,16 @@ struct Doctor {
         return isPooled
             ? .warning("MILLRACE_DIRECT_URL leads to a pooler too", advice: "give the server's own address there")
             : .ok("one in between, and MILLRACE_DIRECT_URL leads around it")
+    }
+
+    private static func judge(wakerAt path: String, isPooled: Bool, most: Int?) -> Check.Result {
+        let between = isPooled ? "one in between" : "none in between"
+        let few = most.map { "; a worker has at most \($0) connections" } ?? ""
+        return WakerClient.answers(at: path)
+            ? .ok("\(between)\(few), and the waker at \(path) wakes it")
+            : .warning(
+                "\(between)\(few), and no waker answers at \(path): workers poll",
+                advice: "run millrace waker on this host, with the same MILLRACE_WAKER")
     }
 
     private func notifications() async throws(PostgresError) -> Check.Result {

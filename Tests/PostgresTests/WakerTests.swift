@@ -1,0 +1,84 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Postgres
+
+@Suite struct WakerTests {
+    private static func path() -> String {
+        FileManager.default.temporaryDirectory.appending(path: "waker-\(UUID().uuidString.prefix(8))").path
+    }
+
+    private final class Room: Sendable {
+        private let news = Mutex<[NotificationHub.News]>([])
+
+        init(_ channels: Set<String>, _ hearing: NotificationHub) {
+            hearing.heed(channels) { one in self.news.withLock { $0.append(one) } }
+        }
+
+        var heard: [NotificationHub.News] { news.withLock { $0 } }
+    }
+
+    @Test func `rooms hear by the waker, are told when it goes, and hear the next one`() async throws {
+        let path = Self.path()
+        let client = WakerClient(path: path)
+        let hub = NotificationHub(ConnectionOptions(location: ""), waker: client)
+        let (one, two) = (Room(["a"], hub), Room(["b"], hub))
+        let following = Task { await hub.follow() }
+        func serving() throws -> (WakerServer, Task<Void, Never>) {
+            let server = try WakerServer(path: path)
+            return (server, Task { await server.run() })
+        }
+        var (server, running) = try serving()
+        server.began()
+        try await eventually("it hears") { hub.isOpen }
+        server.said(Notification(channel: "a", payload: "1.2 ready"))
+        server.said(Notification(channel: "b", payload: ""))
+        try await eventually("each room has its own") { one.heard.count == 2 && two.heard.count == 2 }
+        #expect(one.heard == [.began, .said("1.2 ready")] && two.heard == [.began, .said("")])
+        client.sleeps(true)
+        try await eventually("the waker knows that it sleeps") { [server] in server.workers == (1, 1) }
+        client.sleeps(false)
+        try await eventually("and that it does not") { [server] in server.workers == (1, 0) }
+        client.sleeps(true)
+        running.cancel()
+        await running.value
+        try await eventually("it hears no more") { !hub.isOpen }
+        (server, running) = try serving()
+        try await eventually("it has come back, and says that it sleeps") { [server] in server.workers == (1, 1) }
+        #expect(!hub.isOpen)
+        server.began()
+        try await eventually("it hears again") { hub.isOpen }
+        following.cancel()
+        await following.value
+        #expect(!hub.isOpen)
+        running.cancel()
+        await running.value
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    @Test func `a place that is taken is refused, and one that a dead waker left is not`() throws {
+        let path = Self.path()
+        let first = try WakerServer(path: path)
+        #expect(throws: WakerFailure.self) { _ = try WakerServer(path: path) }
+        #expect(WakerClient.answers(at: path))
+        withExtendedLifetime(first) {}
+        let file = Self.path()
+        #expect(FileManager.default.createFile(atPath: file, contents: nil))
+        #expect(throws: WakerFailure.self) { _ = try WakerServer(path: file) }
+        #expect(throws: WakerFailure.self) { _ = try WakerServer(path: "/" + String(repeating: "x", count: 200)) }
+        for one in [path, file] { try? FileManager.default.removeItem(atPath: one) }
+    }
+
+    @Test func `lines come whole, however they arrive`() throws {
+        var lines = WakerLines()
+        #expect(lines.add(Array("beg".utf8)) == [])
+        #expect(lines.add(Array("an\na b c\nx".utf8)) == ["began", "a b c"])
+        #expect(lines.add(Array("\n".utf8)) == ["x"])
+        #expect(WakerWord("a b c") == .said(channel: "a", payload: "b c"))
+        #expect(WakerWord("began") == .began && WakerWord("ended") == .ended && WakerWord("x") == nil)
+        #expect(WakerWord.said(channel: "a", payload: "b\nc").line == "a b c\n")
+        #expect(lines.add([UInt8](repeating: 0, count: WakerLines.longest + 1)) == nil)
+    }
+}
