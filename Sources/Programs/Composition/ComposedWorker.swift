@@ -26,12 +26,19 @@ package struct ComposedWorker: Sendable {
     let traces: TraceExporter?
     /// The services of the rooms.
     let services: [@Sendable () async -> Void]
+    /// The connections of all parts; nil: each has its own.
+    let budget: ConnectionBudget?
 
     /// Until it is drained, or its task is cancelled, which drains it. The rooms continue until the last job has ended, because its
     /// handlers call providers and check-ins must be served; the listener goes on answering, because others watch the drain.
     package func run() async throws -> JobWorker.Report {
         try await withTaskCancellationHandler {
-            try await uncancelled { try await work() }
+            try await uncancelled {
+                let outcome: Result<JobWorker.Report, any Error>
+                do { outcome = .success(try await work()) } catch { outcome = .failure(error) }
+                await budget?.close()
+                return try outcome.get()
+            }
         } onCancel: {
             engine.drain()
         }
@@ -122,7 +129,7 @@ extension Composer {
         let console =
             settings.showsConsole
             ? try console(
-                pool: ConsoleService.connections(database, size: 6), version: JobWorker.version, keepsHouse: false)
+                pool: ConsoleService.connections(database.urgent(.late), size: 6), version: JobWorker.version, keepsHouse: false)
             : nil
         let gateway =
             settings.servesApps
@@ -140,7 +147,7 @@ extension Composer {
             }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
         return ComposedWorker(
             engine: engine, supervisor: supervisor, listener: listener, console: console, gateway: gateway,
-            blobs: blobs, traces: traces, services: rooms.compactMap(\.run))
+            blobs: blobs, traces: traces, services: rooms.compactMap(\.run), budget: database.budget)
     }
 
     /// What sends the spans of a worker; nil where no collector is named.

@@ -30,9 +30,11 @@ extension FeedHub {
     /// Of the few connections of the process, one for each look. No lock is held between, so this looks ten times a second while somebody reads.
     private func readBorrowing(worked: () -> Void) async throws {
         let pool = Pool(connecting.urgent(.late), size: 1)
-        try await pool.withConnection { connection in try await self.start(on: connection) }
+        try await pool.withConnection { @Sendable connection in try await self.start(on: connection) }
         while !Task.isCancelled {
-            let found = try await pool.withConnection { connection in try await self.look(on: connection) }
+            let found = try await pool.withConnection { @Sendable connection in
+                try await self.look(on: connection)
+            }
             worked()
             if found == FeedStore.cursorPage { continue }
             if found > 0, hasReaders {
