@@ -52,7 +52,8 @@ import Testing
             if Bool.random(using: &random) || going.isEmpty {
                 let urgency = Urgency.allCases.randomElement(using: &random) ?? .work
                 if turns.ask(id, urgency) { going.append(urgency) } else { waiting[id] = urgency }
-            } else if let left = waiting.keys.randomElement(using: &random), Int.random(in: 0..<10, using: &random) == 0 {
+            } else if let left = waiting.keys.randomElement(using: &random), Int.random(in: 0..<10, using: &random) == 0
+            {
                 #expect(turns.leave(left))
                 waiting[left] = nil
             } else {

@@ -72,14 +72,13 @@ import Threads
                     }
                 }
             }
-            try await eventually("one of them has a connection") {
-                try await owner.int("select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
-            }
+            let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+            try await eventually("one of them has a connection") { try await owner.int(waiting) == 1 }
             let one = try await budget.lend(options.urgent(.urgent)) { connection throws(PostgresError) in
                 try await connection.int("select 1")
             }
             #expect(one == 1)
-            #expect(try await owner.int("select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1)
+            #expect(try await owner.int(waiting) == 1)
             try await owner.run("select pg_advisory_unlock(1)")
             for task in slow { try await task.value }
             await budget.close()

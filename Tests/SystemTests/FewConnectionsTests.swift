@@ -72,7 +72,8 @@ import Testing
             let worker = try await MillraceProcess.worker(
                 "two", database: database.url, environment: ["MILLRACE_CONNECTIONS": "2"])
             for round in 1...3 {
-                try await owner.run("select millrace.enqueue('practice.sleep', '{\"ms\": 20}') from generate_series(1, 100)")
+                try await owner.run(
+                    #"select millrace.enqueue('practice.sleep', '{"ms": 20}') from generate_series(1, 100)"#)
                 try await owner.run(
                     "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()"
                 )

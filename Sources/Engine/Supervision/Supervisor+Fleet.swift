@@ -70,7 +70,8 @@ extension Supervisor {
         await budget.give(lent)
     }
 
-    private func exchange(_ told: [(gate: ProviderGate, entry: CircuitReport)], on connection: Connection) async throws {
+    private func exchange(_ told: [(gate: ProviderGate, entry: CircuitReport)], on connection: Connection) async throws
+    {
         let sent = self.now
         let fleet = try await FleetStatements.clock(on: connection)
         clock.heard(fleet, sent: sent, received: self.now)

@@ -129,7 +129,8 @@ extension Composer {
         let console =
             settings.showsConsole
             ? try console(
-                pool: ConsoleService.connections(database.urgent(.late), size: 6), version: JobWorker.version, keepsHouse: false)
+                pool: ConsoleService.connections(database.urgent(.late), size: 6), version: JobWorker.version,
+                keepsHouse: false)
             : nil
         let gateway =
             settings.servesApps

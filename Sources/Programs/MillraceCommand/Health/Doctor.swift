@@ -128,7 +128,9 @@ struct Doctor {
     private func pooler() async throws(PostgresError) -> Check.Result {
         let isPooled = await connection.isPooled
         let most = invocation.settings.connections
-        if let path = invocation.settings.text(.waker) { return Self.judge(wakerAt: path, isPooled: isPooled, most: most) }
+        if let path = invocation.settings.text(.waker) {
+            return Self.judge(wakerAt: path, isPooled: isPooled, most: most)
+        }
         if let most, !isPooled {
             return .ok("none in between; a worker with these settings has at most \(most) connections, and polls")
         }
