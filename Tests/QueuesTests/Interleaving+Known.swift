@@ -180,7 +180,7 @@ extension Interleaving {
 
     /// Of what is committed now.
     mutating func check() async throws {
-        wrong += try await watcher.faults()
+        wrong += try await watcher.faults() + watcher.deaf()
         wrong += try await watcher.column(
             """
             select 'job ' || job || ' has succeeded ' || count(*) || ' times' from public.succeeded group by job having count(*) > 1
