@@ -73,7 +73,7 @@ def play(world, arguments, mailbox):
 
 def main():
     parser = argparse.ArgumentParser(prog="deploy/checks/ha", add_help=False)
-    parser.add_argument("--failovers", type=int, default=15)
+    parser.add_argument("--failovers", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
