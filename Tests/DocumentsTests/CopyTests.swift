@@ -199,10 +199,10 @@ func replaced(_ bytes: [UInt8], _ old: String, _ new: String) -> [UInt8] {
     {
         var bytes = pdf(["<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", page, words])
         let table = try #require(bytes.indices.first { bytes[$0...].starts(with: Array("xref\n".utf8)) })
-        bytes[table...] =
-            Array(
-                ("5 0 obj\n" + stream("/Type/XRef/Root 1 0 R/Size 6/W[1 2 0]/Filter/FlateDecode", "spoilt")
-                    + "\nendobj\nstartxref\n\(table)\n%%EOF\n").utf8)[...]
+        let spoilt =
+            "5 0 obj\n" + stream("/Type/XRef/Root 1 0 R/Size 6/W[1 2 0]/Filter/FlateDecode", "spoilt")
+            + "\nendobj\nstartxref\n\(table)\n%%EOF\n"
+        bytes.replaceSubrange(table..., with: Array(spoilt.utf8))
         try await isDrawn(bytes)
     }
 
