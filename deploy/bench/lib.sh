@@ -31,7 +31,8 @@ start_postgres() {
 # url_of <database>
 url_of() { printf 'postgresql://postgres@/%s?host=%s' "$1" "$socket"; }
 
-# start_pooler <database>: a pgbouncer in transaction mode before that database of the private server. Sets pooler.
+# start_pooler <database> [<connections>]: a pgbouncer in transaction mode before that database of the private server, with 20 connections to it or
+# as many. Sets pooler.
 start_pooler() {
     local program directory=$socket/pooler user=()
     program=$(command -v pgbouncer || echo /usr/sbin/pgbouncer)
@@ -42,7 +43,7 @@ start_pooler() {
         user=(-u postgres)
     fi
     printf '%s\n' "[databases]" "$1 = host=$socket port=5432 user=postgres" "[pgbouncer]" "listen_addr =" \
-        "unix_socket_dir = $directory" "listen_port = 6543" "auth_type = any" "pool_mode = transaction" \
+        "unix_socket_dir = $directory" "listen_port = 6543" "auth_type = any" "pool_mode = transaction" "default_pool_size = ${2:-20}" \
         "logfile = $directory/log" "pidfile = $directory/pid" >"$directory/ini"
     quietly "Starting pgbouncer" "$program" -q -d "${user[@]}" "$directory/ini"
     undo+=("kill \"\$(<'$directory/pid')\" 2>/dev/null")

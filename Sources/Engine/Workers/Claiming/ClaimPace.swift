@@ -41,6 +41,11 @@ struct ClaimPace {
         return min(max(silence / 10, .milliseconds(2)), .milliseconds(5))
     }
 
+    /// How long to sleep where nothing can call: not for long soon after work, because more of it is likely then.
+    func unheardNap(_ poll: Duration, at now: ContinuousClock.Instant = .now) -> Duration {
+        min(max(lastWork.duration(to: now) / 8, .milliseconds(50)), Self.nap(poll))
+    }
+
     /// How long to sleep when nobody calls: not in step with others, and never longer than what was asked for.
     static func nap(_ poll: Duration) -> Duration { poll * Double.random(in: 0.9...1) }
 }

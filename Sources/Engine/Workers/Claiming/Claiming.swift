@@ -290,7 +290,8 @@ actor Claiming: SharingPart {
     private func sleep(_ pace: inout ClaimPace) async {
         pace.sleeps()
         sleepLock.quiet()
-        let pause = sleepLock.impatience ?? ClaimPace.nap(options.poll)
+        let isUnheard = hub.lacksSessions && !hub.isOpen
+        let pause = sleepLock.impatience ?? (isUnheard ? pace.unheardNap(options.poll) : ClaimPace.nap(options.poll))
         let called = await wakeups.signal.wait(for: pause)
         if !called { pace.careful = true }
     }
