@@ -137,6 +137,7 @@ doctor_in_unit() {
     inside cp /debs/millrace-look.service /run/systemd/system/
     inside systemctl daemon-reload
     inside systemctl start millrace-look.service || true
+    inside journalctl --sync
     inside journalctl --no-pager -o cat -u millrace-look.service
     inside rm /run/systemd/system/millrace-look.service
 }
