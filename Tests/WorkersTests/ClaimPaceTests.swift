@@ -51,4 +51,12 @@ import Testing
         #expect(naps.allSatisfy { $0 <= .seconds(2) && $0 >= .milliseconds(1800) })
         #expect(Set(naps).count > 900)
     }
+
+    @Test func `where nothing calls, the naps grow with the silence, to the poll interval`() {
+        var pace = ClaimPace(at: start)
+        pace.worked(at: start)
+        #expect(pace.unheardNap(.seconds(1), at: start) == .milliseconds(50))
+        #expect(pace.unheardNap(.seconds(1), at: start + .seconds(4)) == .milliseconds(500))
+        #expect(pace.unheardNap(.seconds(1), at: start + .seconds(3600)) <= .seconds(1))
+    }
 }
