@@ -4,12 +4,26 @@ import Testing
 
 /// The turns against a model that only counts.
 @Suite struct BudgetTurnsTests {
+    /// Expectations cannot change a value themselves.
+    private final class Line {
+        var turns: BudgetTurns
+
+        init(most: Int) { turns = BudgetTurns(most: most) }
+
+        func ask(_ id: UInt64, _ urgency: Urgency) -> Bool { turns.ask(id, urgency) }
+        func give(_ urgency: Urgency) -> UInt64? { turns.give(urgency) }
+        func leave(_ id: UInt64) -> Bool { turns.leave(id) }
+        func cap(_ urgency: Urgency) -> Int { turns.cap(urgency) }
+        var inUse: Int { turns.inUse }
+        var waiting: Int { turns.waiting }
+    }
+
     @Test func `what is less urgent leaves one to what is above it`() {
         for (most, expected) in [(2, [2, 1, 1, 1]), (3, [3, 2, 1, 1]), (4, [4, 3, 2, 1]), (8, [8, 7, 6, 5])] {
-            let turns = BudgetTurns(most: most)
+            let turns = Line(most: most)
             #expect(Urgency.allCases.map { turns.cap($0) } == expected)
         }
-        var turns = BudgetTurns(most: 2)
+        let turns = Line(most: 2)
         #expect(turns.ask(1, .work) && !turns.ask(2, .claims) && !turns.ask(3, .late) && turns.ask(4, .urgent))
         #expect(!turns.ask(5, .urgent))
         #expect(turns.give(.work) == 5, "both are urgent now, and the others wait")
@@ -20,7 +34,7 @@ import Testing
     }
 
     @Test func `among equals the first comes first, and one that leaves is passed over`() {
-        var turns = BudgetTurns(most: 2)
+        let turns = Line(most: 2)
         #expect(turns.ask(1, .work))
         for id in 2...4 as ClosedRange<UInt64> { #expect(!turns.ask(id, .work)) }
         #expect(turns.leave(2) && !turns.leave(2) && !turns.leave(1))
@@ -29,7 +43,7 @@ import Testing
     }
 
     @Test func `however many claims there are, a look comes in between after some time`() {
-        var turns = BudgetTurns(most: 2)
+        let turns = Line(most: 2)
         #expect(turns.ask(0, .claims) && !turns.ask(1_000, .late))
         var next: UInt64 = 1
         var given: [UInt64] = []
@@ -45,7 +59,7 @@ import Testing
     @Test(arguments: 2...6)
     func `whatever comes, no more go on than there are, and nobody who may go on waits`(most: Int) {
         var random = SystemRandomNumberGenerator()
-        var turns = BudgetTurns(most: most)
+        let turns = Line(most: most)
         var going: [Urgency] = []
         var waiting: [UInt64: Urgency] = [:]
         for id in 0..<5_000 as Range<UInt64> {
