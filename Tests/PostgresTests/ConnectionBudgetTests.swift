@@ -72,7 +72,8 @@ import Threads
                     }
                 }
             }
-            let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+            let waiting =
+                "select count(*) from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and not granted"
             try await eventually("one of them has a connection") { try await owner.int(waiting) == 1 }
             let one = try await budget.lend(options.urgent(.urgent)) { connection throws(PostgresError) in
                 try await connection.int("select 1")

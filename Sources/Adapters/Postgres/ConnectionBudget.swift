@@ -86,7 +86,7 @@ package final class ConnectionBudget: Sendable {
             if let index = state.idle.lastIndex(where: { $0.options.sharesSession(with: options) }) {
                 return (state.idle.remove(at: index) as Connection?, nil as Connection?)
             }
-            // Whoever goes on has room for one: if all are open, one of them is idle.
+            // One that goes on has room for a connection: if all are open, one of them is idle.
             if state.open >= most, !state.idle.isEmpty { return (nil, state.idle.removeFirst()) }
             state.open += 1
             return (nil, nil)
