@@ -81,7 +81,7 @@ import Threads
             #expect(one == 1)
             #expect(try await owner.int(waiting) == 1)
             try await owner.run("select pg_advisory_unlock(1)")
-            for task in slow { try await task.value }
+            for task in slow { _ = try await task.value }
             await budget.close()
             await owner.close()
         }

@@ -8,7 +8,7 @@ import Testing
 /// A complete worker that may open two connections.
 @Suite struct FewConnectionsTests {
     private static let count =
-        "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
+        "select count(*) from pg_sleep(0.005), pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
 
     @Test func `a worker of all rooms does everything with two connections, and never has a third`() async throws {
         try await withDatabase { database in
