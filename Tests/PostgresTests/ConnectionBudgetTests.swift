@@ -126,7 +126,7 @@ import Threads
         try await withDatabase(.empty) { database in
             let (options, budget) = Self.options(database, 2)
             let owner = try await database.connect()
-            func pid() async throws -> Int64 {
+            func pid() async throws -> Int {
                 try await budget.lend(options) { connection throws(PostgresError) in
                     try await connection.int("select pg_backend_pid()")
                 }

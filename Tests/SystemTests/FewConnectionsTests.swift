@@ -21,7 +21,7 @@ import Testing
                 create table public.practice_record (job bigint, token text, what text, at timestamptz default clock_timestamp());
                 grant all on public.practice_record to public;
                 """)
-            let most = Mutex(Int64(0))
+            let most = Mutex(0)
             let watching = Task {
                 while !Task.isCancelled {
                     let now = try await watcher.int(Self.count) - 2
