@@ -141,9 +141,9 @@ struct Doctor {
                 advice: "set MILLRACE_DIRECT_URL to a way around it")
         }
         let other = try await Connection.open(direct)
-        let isPooled = await other.isPooled
+        let isStillPooled = await other.isPooled
         await other.close()
-        return isPooled
+        return isStillPooled
             ? .warning("MILLRACE_DIRECT_URL leads to a pooler too", advice: "give the server's own address there")
             : .ok("one in between, and MILLRACE_DIRECT_URL leads around it")
     }
