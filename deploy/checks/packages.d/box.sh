@@ -18,7 +18,8 @@ boot() {
         why_not="no cgroup can be made in $cgroups"
         return 1
     fi
-    undo+=("find '$group' -depth -type d -exec rmdir {} + 2>/dev/null")
+    # What ran in it may take a moment to be gone.
+    undo+=("for _ in 1 2 3 4 5 6 7 8 9 10; do find '$group' -depth -type d -exec rmdir {} + 2>/dev/null; [[ -e $group ]] || break; sleep 0.3; done")
     # shellcheck disable=SC2016  # for the inner shells
     bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec unshare --fork --kill-child --pid --mount --cgroup --uts --ipc bash -euc "$@"' \
         _ "$group" '
