@@ -46,7 +46,8 @@ struct UnsubscribePageBrowserTests {
                             try await page.setDark(isDark)
                             func check(_ name: String, says words: String) async throws {
                                 let look = "\(name)-\(language)-\(width)-\(isDark ? "dark" : "light")"
-                                #expect(try await page.problems() == [], "\(look)")
+                                let problems = try await page.problems()
+                                #expect(problems == [], "\(look)")
                                 let access = try await page.accessProblems()
                                 #expect(
                                     access.filter { !$0.hasPrefix(AlarmPageBrowserTests.ofTheConsole) } == [],
