@@ -95,12 +95,14 @@ final class GatewayClient {
         _ path: String, token: String, headers: [(String, String)] = [], port: UInt16, patience: Int = 10,
         until enough: ([Event]) -> Bool
     ) -> (answer: Answer, events: [Event]) {
-        let client = GatewayClient(port: port, patience: patience)
+        // A busy gateway may be late with its first line: only what comes after it is waited for so briefly.
+        let client = GatewayClient(port: port)
         let all = headers + [("Accept", "text/event-stream")]
         guard client.open(), client.write(Array(request("GET", path, token: token, headers: all).utf8)),
             var answer = client.head()
         else { return (Answer(), []) }
         guard answer.status == 200 else { return (client.body(of: answer) ?? answer, []) }
+        client.wait(seconds: patience)
         let isChunked = answer.headers["transfer-encoding"]?.lowercased() == "chunked"
         var parser = EventParser()
         while !enough(parser.events) {
@@ -122,12 +124,17 @@ final class GatewayClient {
 
     private func open() -> Bool {
         guard let client = Loopback.connection(to: port) else { return false }
-        var wait = timeval(tv_sec: patience, tv_usec: 0)
-        setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
-        setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
         socket = client
+        wait(seconds: patience)
         rest = []
         return true
+    }
+
+    /// How long to wait for the next bytes.
+    private func wait(seconds: Int) {
+        var wait = timeval(tv_sec: seconds, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
     }
 
     private func write(_ bytes: [UInt8]) -> Bool {
