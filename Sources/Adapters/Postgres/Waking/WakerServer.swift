@@ -76,6 +76,8 @@ package final class WakerServer: Sendable {
             over.store(true, ordering: .releasing)
             interrupt.fire()
         }
+        // Nobody is let in any more, and another may take the place, even while this object is still held.
+        door.shut()
         state.withLock { $0.clients = [:] }
     }
 

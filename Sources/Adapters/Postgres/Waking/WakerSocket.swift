@@ -58,6 +58,11 @@ final class WakerSocket: Sendable {
         }
     }
 
+    /// Ends it before its owner goes.
+    func shut() {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+
     func accepted() -> WakerSocket? {
         let descriptor = accept(descriptor, nil, nil)
         guard descriptor >= 0 else { return nil }
