@@ -58,11 +58,12 @@ import Testing
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    @Test func `a place that is taken is refused, and one that a dead waker left is not`() throws {
+    @Test func `a place that is taken is refused, one that a dead waker left is not, and strangers stay out`() throws {
         let path = Self.path()
         let first = try WakerServer(path: path)
         #expect(throws: WakerFailure.self) { _ = try WakerServer(path: path) }
         #expect(WakerClient.answers(at: path))
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o660)
         withExtendedLifetime(first) {}
         let file = Self.path()
         #expect(FileManager.default.createFile(atPath: file, contents: nil))
