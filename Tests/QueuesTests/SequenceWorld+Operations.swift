@@ -233,12 +233,16 @@ extension SequenceWorld {
         guard !callers[caller].isOpen, let id = try await one(random.chance(0.7) ? Self.waiting : Self.jobs) else {
             return
         }
+        let wanted = try await one("select name from millrace.wait where job = \(id) and name like 's_'")
         try await say(caller, "select millrace.operation_start('\(random.pick(actions))', '{\"ids\": [\(id)]}')")
         guard let operation = try await one("select max(id) from millrace.operation") else { return }
         try await tell("\(Self.waived); select millrace.operation_step(\(operation))")
         if random.chance(0.6) {
             count += 1
-            try await say(caller, "select millrace.signal('s\(random.below(2))', payload => '\(count)')")
+            // Most often the one that the job has waited for.
+            let name = random.chance(0.8) ? wanted : nil
+            try await say(
+                caller, "select millrace.signal('\(name ?? "s\(random.below(2))")', payload => '\(count)')")
             try await tell("select millrace.signals_tell()")
         }
         try await tell("select millrace.operation_step(\(operation))")
