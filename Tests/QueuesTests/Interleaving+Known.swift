@@ -200,18 +200,14 @@ extension Interleaving {
 
     /// Once all has come to its end.
     func verdicts() async throws -> [String] {
-        let left = try await watcher.column(
-            """
-            select 'job ' || j.id || ' never ends, and waits for ' ||
-                   coalesce((select string_agg(e.pred::text, ' and ') from millrace.edge e where e.succ = j.id and e.outcome is null), 'nobody') ||
-                   coalesce((select ' in the line ' || r::text from millrace.ready r where r.job = j.id), '') ||
-                   coalesce((select ' until ' || d::text from millrace.timer d where d.job = j.id), '') ||
-                   coalesce((select ' aside ' || p::text from millrace.parked p where p.job = j.id), '')
-              from millrace.job j where not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
-            union all select 'nobody reads the note of the end of job ' || e.pred from millrace.ending e
-            union all select 'nobody reads the note that job ' || u.job || ' has left its key' from millrace.unique_ended u
-            union all select 'nobody closes lease ' || l.number || ' of session ' || l.session from millrace.lease l
-            """)
+        let left =
+            try await watcher.endless()
+            + watcher.column(
+                """
+                select 'nobody reads the note of the end of job ' || e.pred from millrace.ending e
+                union all select 'nobody reads the note that job ' || u.job || ' has left its key' from millrace.unique_ended u
+                union all select 'nobody closes lease ' || l.number || ' of session ' || l.session from millrace.lease l
+                """)
         let ended = Set(try await watcher.column("select id from millrace.history where outcome in (1, 2, 3)"))
         let missing = known.jobs.filter {
             !ended.contains("\($0)") && !known.deleted.contains($0) && !known.spawned.contains($0)

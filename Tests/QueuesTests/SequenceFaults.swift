@@ -58,6 +58,19 @@ extension Connection {
             """)
     }
 
+    /// Jobs that have no end though nothing is left to be done, and what they wait for.
+    func endless() async throws -> [String] {
+        try await column(
+            """
+            select 'job ' || j.id || ' never ends, and waits for ' ||
+                   coalesce((select string_agg(e.pred::text, ' and ') from millrace.edge e where e.succ = j.id and e.outcome is null), 'nobody') ||
+                   coalesce((select ' in the line ' || r::text from millrace.ready r where r.job = j.id), '') ||
+                   coalesce((select ' until ' || d::text from millrace.timer d where d.job = j.id), '') ||
+                   coalesce((select ' aside ' || p::text from millrace.parked p where p.job = j.id), '')
+              from millrace.job j where not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
+            """)
+    }
+
     /// Everything that is wrong with jobs and what stands beside them now, in words.
     func faults() async throws -> [String] {
         try await column(

@@ -251,14 +251,6 @@ extension SequenceWorld {
             if !open { break }
         }
         try await house()
-        return try await worker.column(
-            """
-            select 'job ' || j.id || ' never ends, and waits for ' ||
-                   coalesce((select string_agg(e.pred::text, ' and ') from millrace.edge e where e.succ = j.id and e.outcome is null), 'nobody') ||
-                   coalesce((select ' in the line ' || r::text from millrace.ready r where r.job = j.id), '') ||
-                   coalesce((select ' until ' || d::text from millrace.timer d where d.job = j.id), '') ||
-                   coalesce((select ' aside ' || p::text from millrace.parked p where p.job = j.id), '')
-              from millrace.job j where not exists (select from millrace.history h where h.id = j.id and h.outcome in (1, 2, 3))
-            """)
+        return try await worker.endless()
     }
 }
