@@ -14,6 +14,7 @@ package enum LinkPage {
                 --accent: #a9b2ff; --on: #12142e; --bad: #ff9187; --bad-tint: #351815; --good: #5ed08b; --good-tint: #11271a }
         }
         * { box-sizing: border-box }
+        html { scrollbar-gutter: stable }
         body { margin: 0; min-height: 100vh; color: var(--ink); background: var(--sheet); overflow-wrap: anywhere;
             font: 1.0625rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif }
         body > * { max-width: 36rem; margin-inline: auto; padding-inline: 1.25rem }
@@ -32,7 +33,8 @@ package enum LinkPage {
         main:focus { outline: none }
         footer { padding-block: 1.25rem 2rem; color: var(--quiet); font-size: .9375rem }
         footer a[aria-current] { color: var(--ink); font-weight: 600; text-decoration: none }
-        footer a { color: inherit; display: inline-block; min-height: 44px; min-width: 44px; padding-block: .65rem; margin-inline-end: .75rem }
+        footer nav { display: flex; flex-wrap: wrap }
+        footer a { color: inherit; display: inline-block; vertical-align: middle; min-height: 44px; min-width: 44px; padding-block: .65rem; margin-inline-end: .75rem }
         .quiet { color: var(--quiet); font-size: .9375rem }
         .tag { display: inline-flex; align-items: center; gap: .5rem; padding: .1rem .7rem; border-radius: 1rem; margin-block-end: .75rem;
             font-weight: 600; font-size: .9375rem; background: var(--sheet) }

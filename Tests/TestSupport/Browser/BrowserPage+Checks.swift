@@ -5,7 +5,7 @@ extension BrowserPage {
         smallestTarget: Int = 44, leastContrast: Double = 4.5, largestShift: Double = 0
     ) async throws -> [String] {
         var problems = try await evaluate(
-            "(\(Self.checks))(\(width), \(smallestTarget), \(leastContrast))", as: [String].self)
+            "(\(Self.checks))(\(width), \(smallestTarget), \(leastContrast), \(largestShift == 0))", as: [String].self)
         let shift = try await layoutShift()
         // While pictures are taken, the window may still be changing its size back as the next page comes.
         if shift > (Browser.screenshots == nil ? largestShift : max(largestShift, 0.1)) {
@@ -37,8 +37,10 @@ extension BrowserPage {
     static let shiftRecorder = """
         window.millraceShifts = { sum: 0, moved: [], isLive: false }
         window.millraceShifts.add = entries => {
-            const name = source => `${source.node?.nodeName ?? 'a removed element'} ${source.node?.className ?? ''} ` +
-                `from ${Math.round(source.previousRect.y)} to ${Math.round(source.currentRect.y)}`
+            const place = box => `(${[box.x, box.y, box.width, box.height].map(Math.round)})`
+            const name = ({ node, previousRect, currentRect }) =>
+                `${node?.nodeName ?? 'a removed element'} ${node?.className ?? `“${node?.data?.slice(0, 40) ?? ''}”`} ` +
+                `from ${place(previousRect)} to ${place(currentRect)} after ${Math.round(performance.now())} ms`
             for (const one of entries) {
                 const recorder = window.millraceShifts
                 if (recorder.isLive) continue
@@ -57,8 +59,21 @@ extension BrowserPage {
         """
 
     private static let checks = """
-        (width, smallest, least) => {
+        (width, smallest, least, isStill) => {
             const problems = []
+            // What would move a page that is shown while it is still read: its own length, and a box in a line that is empty at first.
+            if (isStill && getComputedStyle(document.documentElement).scrollbarGutter !== 'stable')
+                problems.push('a scroll bar that comes later moves the page')
+            for (const element of isStill ? document.querySelectorAll('body *') : []) {
+                const style = getComputedStyle(element), before = element.previousSibling
+                if (!/^inline-(block|flex|grid)$/.test(style.display) || style.verticalAlign !== 'baseline') continue
+                if (!before || !/^(block|inline)/.test(getComputedStyle(element.parentElement).display)) continue
+                const range = document.createRange()
+                range.selectNode(before)
+                const [above, box] = [range.getBoundingClientRect(), element.getBoundingClientRect()]
+                if (above.height > 0 && above.bottom > box.top + 1)
+                    problems.push(`its text comes after its box: <${element.localName}> “${element.innerText.slice(0, 40)}”`)
+            }
             const scrolled = document.scrollingElement.scrollWidth
             if (scrolled > width) problems.push(`it scrolls sideways: ${scrolled} of ${width} pixels`)
             const name = element => `<${element.localName}> “${(element.innerText || element.value || '').trim().slice(0, 40)}”`

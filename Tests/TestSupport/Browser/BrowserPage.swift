@@ -48,6 +48,11 @@ package final class BrowserPage: Sendable {
             ["width": width, "height": height, "deviceScaleFactor": isPhone ? 2 : 1, "mobile": isPhone])
         try await send("Emulation.setTouchEmulationEnabled", ["enabled": isPhone])
         state.withLock { $0.width = width }
+        // The window takes its size later. A page that comes before that is laid out twice, and seems to move.
+        let have = isPhone ? "screen.width" : "innerWidth"
+        try await eventually("the window is \(width) pixels wide", within: .seconds(60)) {
+            try await evaluate(have, as: Int.self) == width
+        }
     }
 
     package func setDark(_ isDark: Bool) async throws {
