@@ -24,7 +24,7 @@ import urllib.request
 
 BAR = 10.0
 TOKEN = "incidents-0123456789abcdef"
-CONNECTIONS = 40
+CONNECTIONS = 100
 
 
 def free_port():
@@ -184,13 +184,17 @@ class World:
         return [f["alarm"] for f in json.loads(done.stdout)["findings"]] if done.stdout else ["unreachable"]
 
     def page(self, path):
+        status, source = self.source(path)
+        return status, self.text(source)
+
+    def source(self, path):
         asked = urllib.request.Request(f"http://127.0.0.1:{self.console_port}{path}",
                                        headers={"Authorization": f"Bearer {TOKEN}", "Accept": "text/html"})
         try:
             with urllib.request.urlopen(asked, timeout=15) as answer:
-                return answer.status, self.text(answer.read().decode())
+                return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
-            return error.code, self.text(error.read().decode())
+            return error.code, error.read().decode()
         except OSError as error:
             return 0, str(error)
 
@@ -494,7 +498,7 @@ class Connections(Fault):
 
 class Schedule(Fault):
     name, title = "schedule", "missed schedule"
-    cause, command = r"schedule nightly missed times", r"millrace schedules run nightly"
+    cause, command = r"schedule nightly missed (some of its )?times", r"millrace schedules run nightly"
     about = ["--queue", "nightly"]
 
     def make(self, world):
@@ -559,7 +563,13 @@ def ask_why(world, fault):
 
 
 def ask_console(world, fault):
-    _, text = world.page("/console")
+    """The overview names the cause; the command stands there, or on the page of findings that it leads to."""
+    _, source = world.source("/console")
+    text = world.text(source)
+    command = told(fault, [text], [text])
+    if command or not re.search(fault.cause, text) or 'href="/console/findings"' not in source:
+        return command
+    _, text = world.page("/console/findings")
     return told(fault, [text], [text])
 
 

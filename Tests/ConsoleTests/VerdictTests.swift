@@ -23,7 +23,7 @@ import Testing
             #expect(verdict.contains("46 paused queues have waiting jobs, the longest for "))
             #expect(verdict.contains("· began <time datetime="))
             #expect(!verdict.contains("millrace queues resume") && !verdict.contains("run: "), "no wall of commands")
-            let all = try #require(verdict.firstMatch(of: /All ([0-9,]+) findings/))
+            let all = try #require(verdict.firstMatch(of: /All ([0-9,]+) findings, with what to run/))
             #expect((Int(all.1.replacing(",", with: "")) ?? 0) > 46)
             let button = try #require(verdict.firstMatch(of: /<button>Resume ([a-z0-9-]+)<\/button>/))
             let token = try await world.formToken()
@@ -39,6 +39,18 @@ import Testing
             #expect(Self.count("has been paused", in: whole) >= 44)
             #expect(whole.contains("millrace queues resume") && whole.contains("On the command line"))
         }
+    }
+
+    @Test func `also what is shown whole leads to its commands`() async throws {
+        let finding = VerdictFinding(
+            isCritical: true, sentence: "no worker is running",
+            items: [.init(sentence: "no worker is running", subject: nil, command: "systemctl start millrace")])
+        func shown(_ findings: [VerdictFinding], most: Int?) -> String {
+            "\(VerdictPart(word: "CRITICAL", tone: "bad", findings: findings, most: most).value(token: "", back: ""))"
+        }
+        #expect(shown([finding], most: 5).contains("What to run on the command line"))
+        #expect(!shown([], most: 5).contains("What to run"))
+        #expect(!shown([finding], most: nil).contains("What to run"))
     }
 
     @Test func `who may only read sees no buttons`() async throws {

@@ -94,10 +94,14 @@ struct VerdictPart: Sendable {
     func value(token: String, back: String) -> TemplateValue {
         let shown = findings.prefix(most ?? .max).enumerated().map { finding($1, number: $0, token: token, back: back) }
         let total = findings.reduce(0) { $0 + max(1, $1.items.count) }
+        let isCut = findings.count > shown.count || total > shown.count
         let all =
-            most == nil || (findings.count <= shown.count && total <= shown.count)
+            most == nil || findings.isEmpty
             ? TemplateValue.null
-            : ConsoleCell("All \(Figures.count(total)) findings", href: PageAddress.to("/findings")).value
+            : ConsoleCell(
+                isCut ? "All \(Figures.count(total)) findings, with what to run" : "What to run on the command line",
+                href: PageAddress.to("/findings")
+            ).value
         return .object([
             "word": .string(word), "tone": .string(tone), "any": .bool(!shown.isEmpty), "findings": .list(shown),
             "all": all, "calm": .bool(shown.isEmpty),
