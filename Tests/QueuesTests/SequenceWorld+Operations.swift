@@ -230,10 +230,11 @@ extension SequenceWorld {
     /// An operation that is undone at once, or when little has happened in between.
     private mutating func thereAndBack(by caller: Int) async throws {
         let actions = [("cancel", 3), ("retry", 3), ("retry_fresh", 3), ("delete", 3)]
-        guard !callers[caller].isOpen, let id = try await one(random.chance(0.7) ? Self.waiting : Self.jobs) else {
-            return
-        }
-        let wanted = try await one("select name from millrace.wait where job = \(id) and name like 's_'")
+        guard !callers[caller].isOpen else { return }
+        if random.chance(0.5) { try await waitForSignal(by: caller) }
+        guard let id = try await one(random.chance(0.7) ? Self.waiting : Self.jobs) else { return }
+        let wanted = try await worker.column("select name from millrace.wait where job = \(id) and name like 's_'")
+            .first
         try await say(caller, "select millrace.operation_start('\(random.pick(actions))', '{\"ids\": [\(id)]}')")
         guard let operation = try await one("select max(id) from millrace.operation") else { return }
         try await tell("\(Self.waived); select millrace.operation_step(\(operation))")

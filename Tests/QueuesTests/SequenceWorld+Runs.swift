@@ -188,6 +188,19 @@ extension SequenceWorld {
         if !callers[caller].isOpen { try await closeLeases() }
     }
 
+    /// Few jobs happen to wait when somebody acts on those that do.
+    mutating func waitForSignal(by caller: Int) async throws {
+        var run = try await working()
+        if run == nil {
+            try await claim(wanted: 20)
+            run = try await working()
+        }
+        guard let run else { return }
+        try await say(
+            caller, "select millrace.wait('\(run.token)', 'signal', 'signal', '{\"name\": \"s\(random.below(2))\"}')")
+        try await closeLeases()
+    }
+
     mutating func spawn(by caller: Int) async throws {
         guard let run = try await working() else { return }
         try await say(caller, "select millrace.spawn('\(run.token)', 'test', array['{}', '{}'])", begins: true)
