@@ -145,4 +145,40 @@ import Threads
             await owner.close()
         }
     }
+
+    @Test func `a kept connection is one from use to use; a broken one is replaced, and few are borrowed`() async throws
+    {
+        try await withDatabase(.empty) { database in
+            let watcher = try await database.connect("watcher")
+            let kept = KeptConnection(database.options, name: "kept")
+            func session(_ link: KeptConnection) async throws -> Int {
+                try await link.use { connection throws(PostgresError) in
+                    try await connection.int("select pg_backend_pid()")
+                }
+            }
+            let first = try await session(kept)
+            #expect(try await session(kept) == first)
+            // A statement that is refused leaves it; one that loses the connection does not.
+            await #expect(throws: PostgresError.self) {
+                try await kept.use { connection throws(PostgresError) in try await connection.run("select 1 / 0") }
+            }
+            #expect(try await session(kept) == first)
+            await #expect(throws: PostgresError.self) {
+                try await kept.use { connection throws(PostgresError) in
+                    try await connection.run("select pg_terminate_backend(pg_backend_pid())")
+                }
+            }
+            #expect(try await session(kept) != first)
+            await kept.close()
+            try await eventually("it is closed") { try await watcher.int(Self.others) == 0 }
+
+            let (options, budget) = Self.options(database, 1)
+            let links = [KeptConnection(options, name: "one"), KeptConnection(options, name: "other")]
+            let sessions = [try await session(links[0]), try await session(links[1])]
+            #expect(sessions[0] == sessions[1])
+            #expect(try await watcher.int(Self.others) == 1)
+            await budget.close()
+            await watcher.close()
+        }
+    }
 }

@@ -53,7 +53,7 @@ package actor CheckInService {
     private let options: Options
     private let log: Log
     package private(set) var gauge = Gauge()
-    private var connection: Connection?
+    private let link: KeptConnection
     /// There are watches as far as we know, or nobody checks.
     private var isWanted = false
     /// The outage has been logged.
@@ -62,6 +62,7 @@ package actor CheckInService {
     package init(_ options: Options, log: Log = .silent) {
         self.options = options
         self.log = log
+        link = KeptConnection(options.database.urgent(.urgent), name: "check-ins")
     }
 
     /// Until its task is cancelled. It goes on when the database is unreachable.
@@ -72,48 +73,28 @@ package actor CheckInService {
         } failed: { error in
             if Task.isCancelled { return .end }
             self.complain(error)
-            await self.hangUp()
+            await self.link.close()
             return .pause
         }
-        await hangUp()
+        await link.close()
     }
 
     private func turn() async throws {
         if !isWanted, let glance = options.glance {
             guard try await glance() else {
-                await hangUp()
+                await link.close()
                 (gauge.oldest, gauge.lastStep) = (0, .now)
                 try? await Task.sleep(for: options.poll)  // cancelled: the loop ends
                 return
             }
             isWanted = true
         }
-        let step: Step
-        if let budget = options.database.budget {
-            step = try await budget.lend(options.database.urgent(.urgent)) { connection throws(PostgresError) in
-                try await self.step(on: connection)
-            }
-        } else {
-            step = try await self.step(on: try await open())
-        }
+        let step = try await link.use { connection throws(PostgresError) in try await self.step(on: connection) }
         note(step)
         if isAway { log.info("check-ins are served again") }
         isAway = false
         if step.wait == nil { isWanted = options.glance == nil }
         await rest(after: step)
-    }
-
-    private func open() async throws(PostgresError) -> Connection {
-        if let connection { return connection }
-        let opened = try await Connection.open(options.database, name: "check-ins")
-        connection = opened
-        return opened
-    }
-
-    private func hangUp() async {
-        let connection = connection
-        self.connection = nil
-        await connection?.close()
     }
 
     /// Logged once per outage, and only if there are watches as far as we know; else the worker's other logs are enough.

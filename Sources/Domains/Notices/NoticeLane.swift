@@ -19,7 +19,6 @@ actor NoticeLane {
 
     let options: Options
     let signal = Wakeup()
-    private let database: ConnectionOptions
     private let dispatch: NoticeRouter
     private let tally: NoticeTally
     private let log: Log
@@ -28,13 +27,14 @@ actor NoticeLane {
     private var running = 0
     private var isFull = false
     private var results: [NoticeStore.Result] = []
-    private var connection: Connection?
+    private let link: KeptConnection
     /// An outage has been logged.
     private var isAway = false
 
     init(_ options: Options, database: ConnectionOptions, dispatch: NoticeRouter, tally: NoticeTally, log: Log) {
         self.options = options
-        self.database = database
+        link = KeptConnection(
+            database.urgent(options.isAlarm ? .urgent : .work), name: options.isAlarm ? "mr-alarms" : "mr-notices")
         self.dispatch = dispatch
         self.tally = tally
         self.log = log
@@ -58,7 +58,7 @@ actor NoticeLane {
                 // Alarms are rare, so they always notify.
                 if !options.isAlarm { await sleepLock.setBusy(taken.count == most, alarms: false) }
                 if taken.count == most { return }
-                let next = try await use { [options] connection throws(PostgresError) in
+                let next = try await link.use { [options] connection throws(PostgresError) in
                     try await NoticeStore.next(alarms: options.isAlarm, on: connection)
                 }
                 let floor = await sleepLock.isListening ? options.floor : min(options.floor, .milliseconds(250))
@@ -78,11 +78,11 @@ actor NoticeLane {
                 try? await Task.sleep(for: .milliseconds(50))  // never cancelled
             }
         }
-        await connection?.close()
+        await link.close()
     }
 
     private func take(_ most: Int) async throws(PostgresError) -> [Sending] {
-        let taken = try await use { [options, holder] connection throws(PostgresError) in
+        let taken = try await link.use { [options, holder] connection throws(PostgresError) in
             try await NoticeStore.take(
                 alarms: options.isAlarm, most: most, holder: holder, lease: options.lease, on: connection)
         }
@@ -129,7 +129,7 @@ actor NoticeLane {
         }
         do {
             let done = try await uncancelled { [holder] in
-                try await self.use { connection throws(PostgresError) in
+                try await self.link.use { connection throws(PostgresError) in
                     try await NoticeStore.handOver(letters, holder: holder, on: connection)
                 }
             }
@@ -172,7 +172,7 @@ actor NoticeLane {
         results = []
         guard !given.isEmpty else { return }
         do {
-            try await use { [holder] connection throws(PostgresError) in
+            try await link.use { [holder] connection throws(PostgresError) in
                 try await NoticeStore.record(given, holder: holder, on: connection)
             }
         } catch {
@@ -181,21 +181,6 @@ actor NoticeLane {
             complain(error)
             throw error
         }
-    }
-
-    /// On the connection of this lane, or on one that the process has for all.
-    private func use<Value: Sendable>(
-        _ body: @Sendable (Connection) async throws(PostgresError) -> Value
-    ) async throws(PostgresError) -> Value {
-        guard let budget = database.budget else { return try await body(try await open()) }
-        return try await budget.lend(database.urgent(options.isAlarm ? .urgent : .work), body)
-    }
-
-    private func open() async throws(PostgresError) -> Connection {
-        if let connection, await !connection.isBroken { return connection }
-        let opened = try await Connection.open(database, name: options.isAlarm ? "mr-alarms" : "mr-notices")
-        connection = opened
-        return opened
     }
 
     private func complain(_ error: any Error) {

@@ -12,8 +12,7 @@ extension Supervisor {
             group.addTask { await self.flushLoop() }
             group.addTask { await self.listenLoop() }
         }
-        await connection?.close()
-        connection = nil
+        await link?.close()
     }
 
     private func flushLoop() async {
@@ -42,7 +41,6 @@ extension Supervisor {
         do {
             try await exchange(told)
         } catch {
-            connection = nil
             for one in told { one.gate.untold(one.entry, at: now) }
             let since = lastAnswer.map { self.now - $0 } ?? .seconds(60)
             guard since > .seconds(3) || options.database == nil else { return }
@@ -57,28 +55,24 @@ extension Supervisor {
     }
 
     private func exchange(_ told: [(gate: ProviderGate, entry: CircuitReport)]) async throws {
-        guard let database = options.database, let budget = database.budget else {
-            return try await exchange(told, on: try await open())
+        guard let link else { throw CancellationError() }
+        let entries = Array(try JSONEncoder().encode(told.map(\.entry)))
+        let settings = Array(try JSONEncoder().encode(FlushSettings(options)))
+        try await link.use { connection throws(PostgresError) in
+            try await self.exchange(told, entries, settings, on: connection)
         }
-        let lent = try await budget.take(database.urgent(.claims))
-        do {
-            try await exchange(told, on: lent.connection)
-        } catch {
-            await budget.give(lent)
-            throw error
-        }
-        await budget.give(lent)
     }
 
-    private func exchange(_ told: [(gate: ProviderGate, entry: CircuitReport)], on connection: Connection) async throws
-    {
+    private func exchange(
+        _ told: [(gate: ProviderGate, entry: CircuitReport)], _ entries: [UInt8], _ settings: [UInt8],
+        on connection: Connection
+    ) async throws(PostgresError) {
         let sent = self.now
         let fleet = try await FleetStatements.clock(on: connection)
         clock.heard(fleet, sent: sent, received: self.now)
         let rows = try await FleetStatements.flush(
-            on: connection, member: member, name: options.name,
-            entries: Array(JSONEncoder().encode(told.map(\.entry))),
-            settings: Array(JSONEncoder().encode(FlushSettings(options))), isFirst: !hasAsked || lastAnswer == nil,
+            on: connection, member: member, name: options.name, entries: entries, settings: settings,
+            isFirst: !hasAsked || lastAnswer == nil,
             sinceSeconds: lastAnswer.map { (self.now - $0).inSeconds } ?? 0)
         hasAsked = true
         for one in told { one.gate.told(one.entry) }
@@ -112,14 +106,6 @@ extension Supervisor {
                 ("provider", row.provider), ("class", row.class), ("state", row.state),
                 ("reason", row.reason ?? "-"),
             ])
-    }
-
-    private func open() async throws -> Connection {
-        if let connection, await !connection.isBroken { return connection }
-        guard let database = options.database else { throw CancellationError() }
-        let opened = try await Connection.open(database, name: "mr-super")
-        connection = opened
-        return opened
     }
 
     /// Hears of changes at once, as long as notifications arrive.

@@ -50,7 +50,8 @@ package actor Supervisor {
     nonisolated let flags = Mutex<FlagTable>(FlagTable())
     /// This process's number in the fleet.
     nonisolated let member = Int64.random(in: 1 ... .max)
-    var connection: Connection?
+    /// nil: this process is on its own.
+    nonisolated let link: KeptConnection?
     var lastAnswer: Moment?
     var hasAsked = false
     var clock = FleetClock()
@@ -61,6 +62,7 @@ package actor Supervisor {
         self.options = options
         self.log = log
         lastTidy = options.now()
+        link = options.database.map { KeptConnection($0.urgent(.claims), name: "mr-super") }
         hearing = options.hearing ?? options.database.map { NotificationHub($0) }
         hearing?.heed(["millrace_providers"]) { [wake] news in
             if news != .ended { wake.fire() }
