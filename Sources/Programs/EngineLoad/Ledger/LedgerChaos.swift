@@ -120,17 +120,7 @@ final class LedgerChaos: Sendable {
             guard let pid = world.pid(of: name) else { return }
             note(kind, for: 1, workers: [name])
             Glibc.kill(pid, SIGKILL)
-        case .freeze:
-            // Longer than half a minute, and it is taken for dead while it still believes in its leases.
-            let seconds =
-                random.chance(longFreezes)
-                ? Double.random(in: longFreeze, using: &random) : Double.random(in: 0.5...16, using: &random)
-            guard let pid = world.pid(of: name), state.withLock({ $0.frozen.insert(name).inserted }) else { return }
-            note(kind, for: seconds + 1, workers: [name])
-            Glibc.kill(pid, SIGSTOP)
-            try await Task.sleep(for: .seconds(seconds))
-            Glibc.kill(pid, SIGCONT)
-            _ = state.withLock { $0.frozen.remove(name) }
+        case .freeze: try await freeze(name, &random)
         case .terminate:
             note(kind, for: 1)
             try await withDatabase { connection in
@@ -148,72 +138,95 @@ final class LedgerChaos: Sendable {
             note(kind, for: seconds + 1, workers: proxied)
             let until = MachineClock.now() + seconds
             if kind == .stall { world.proxy.stall(until: until) } else { world.proxy.swallow(until: until) }
-        case .transaction:
-            note(kind, for: 0)
-            let seconds = Double.random(in: 2...25, using: &random)
-            try await withDatabase { connection in
-                try await connection.execute("begin isolation level repeatable read")
-                _ = try await connection.query("select count(*) from millrace.queue") { row throws(PostgresError) in
-                    try row.int(0)
-                }
-                try await Task.sleep(for: .seconds(seconds))
-                try await connection.execute("commit")
-            }
-        case .locks:
-            let seconds = Double.random(in: 0.3...4, using: &random)
-            note(kind, for: seconds + 1)
-            let table =
-                ["ready", "lease", "history", "timer", "job", "wait", "signal"].randomElement(using: &random) ?? "ready"
-            try await withDatabase { connection in
-                try await connection.execute("begin")
-                switch table {
-                case "ready": try await connection.execute("lock table millrace.ready in share mode")
-                case "lease": try await connection.execute("select from millrace.lease limit 5 for update")
-                case "history": try await connection.execute("lock table millrace.history in share mode")
-                case "wait": try await connection.execute("lock table millrace.wait in share mode")
-                case "signal": try await connection.execute("lock table millrace.signal in share mode")
-                case "timer": try await connection.execute("lock table millrace.timer in share mode")
-                default: try await connection.execute("lock table millrace.job in share mode")
-                }
-                try await Task.sleep(for: .seconds(seconds))
-                try await connection.execute("rollback")
-            }
-        case .exhaust:
-            note(kind, for: 5)
-            var held: [Connection] = []
-            for _ in 0..<200 {
-                guard let one = try? await Connection.open(world.straight, name: "exhaust") else { break }
-                held.append(one)
-            }
-            try await Task.sleep(for: .seconds(Double.random(in: 0.5...3, using: &random)))
-            for one in held { await one.close() }
+        case .transaction: try await keepOpen(for: .random(in: 2...25, using: &random))
+        case .locks: try await lock(&random)
+        case .exhaust: try await exhaust(for: .random(in: 0.5...3, using: &random))
         case .pooler:
             note(kind, for: 2, workers: ["pooled"])
             world.restartPooler()
-        case .disk:
-            let seconds = Double.random(in: 1...6, using: &random)
-            note(kind, for: seconds + 10, crashes: true)
-            world.disk?.fill()
-            try await Task.sleep(for: .seconds(seconds))
-            world.disk?.empty()
-            do {
-                // It may have ended: without room for its log Postgres stops, and does not always come back on its own.
-                _ = try await world.cluster.start(deadline: .seconds(120))
-            } catch {
-                throw Failure("the private Postgres did not come back from a full disk: \(error)")
-            }
+        case .disk: try await fillDisk(for: .random(in: 1...6, using: &random))
         case .failover: break  // by `failOver` alone
-        case .stop:
-            let seconds = Double.random(in: 0...6, using: &random)
-            let isCrash = random.chance(0.7)
-            note(kind, for: seconds + 5, crashes: isCrash)
-            do {
-                try await world.cluster.stop(isCrash ? .immediate : .fast, deadline: .seconds(60))
-                try await Task.sleep(for: .seconds(seconds))
-                _ = try await world.cluster.start(deadline: .seconds(120))
-            } catch {
-                throw Failure("the private Postgres did not come back: \(error)")
+        case .stop: try await stop(isCrash: random.chance(0.7), for: .random(in: 0...6, using: &random))
+        }
+    }
+
+    /// Longer than half a minute, and it is taken for dead while it still believes in its leases.
+    private func freeze(_ name: String, _ random: inout SeededChoices) async throws {
+        let seconds =
+            random.chance(longFreezes)
+            ? Double.random(in: longFreeze, using: &random) : Double.random(in: 0.5...16, using: &random)
+        guard let pid = world.pid(of: name), state.withLock({ $0.frozen.insert(name).inserted }) else { return }
+        note(.freeze, for: seconds + 1, workers: [name])
+        Glibc.kill(pid, SIGSTOP)
+        try await Task.sleep(for: .seconds(seconds))
+        Glibc.kill(pid, SIGCONT)
+        _ = state.withLock { $0.frozen.remove(name) }
+    }
+
+    /// A transaction with a snapshot of its own.
+    private func keepOpen(for seconds: Double) async throws {
+        note(.transaction, for: 0)
+        try await withDatabase { connection in
+            try await connection.execute("begin isolation level repeatable read")
+            _ = try await connection.query("select count(*) from millrace.queue") { row throws(PostgresError) in
+                try row.int(0)
             }
+            try await Task.sleep(for: .seconds(seconds))
+            try await connection.execute("commit")
+        }
+    }
+
+    private static let locks: [SQL] = [
+        "lock table millrace.ready in share mode", "select from millrace.lease limit 5 for update",
+        "lock table millrace.history in share mode", "lock table millrace.timer in share mode",
+        "lock table millrace.job in share mode", "lock table millrace.wait in share mode",
+        "lock table millrace.signal in share mode",
+    ]
+
+    private func lock(_ random: inout SeededChoices) async throws {
+        let seconds = Double.random(in: 0.3...4, using: &random)
+        note(.locks, for: seconds + 1)
+        let lock = Self.locks.randomElement(using: &random) ?? Self.locks[0]
+        try await withDatabase { connection in
+            try await connection.execute("begin")
+            try await connection.execute(lock)
+            try await Task.sleep(for: .seconds(seconds))
+            try await connection.execute("rollback")
+        }
+    }
+
+    private func exhaust(for seconds: Double) async throws {
+        note(.exhaust, for: 5)
+        var held: [Connection] = []
+        for _ in 0..<200 {
+            guard let one = try? await Connection.open(world.straight, name: "exhaust") else { break }
+            held.append(one)
+        }
+        try await Task.sleep(for: .seconds(seconds))
+        for one in held { await one.close() }
+    }
+
+    private func fillDisk(for seconds: Double) async throws {
+        note(.disk, for: seconds + 10, crashes: true)
+        world.disk?.fill()
+        try await Task.sleep(for: .seconds(seconds))
+        world.disk?.empty()
+        do {
+            // It may have ended: without room for its log Postgres stops, and does not always come back on its own.
+            _ = try await world.cluster.start(deadline: .seconds(120))
+        } catch {
+            throw Failure("the private Postgres did not come back from a full disk: \(error)")
+        }
+    }
+
+    private func stop(isCrash: Bool, for seconds: Double) async throws {
+        note(.stop, for: seconds + 5, crashes: isCrash)
+        do {
+            try await world.cluster.stop(isCrash ? .immediate : .fast, deadline: .seconds(60))
+            try await Task.sleep(for: .seconds(seconds))
+            _ = try await world.cluster.start(deadline: .seconds(120))
+        } catch {
+            throw Failure("the private Postgres did not come back: \(error)")
         }
     }
 
