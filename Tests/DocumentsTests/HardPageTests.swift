@@ -138,11 +138,16 @@ import Testing
     @Test func `Latin words among those that run to the left are read, without marks of direction`() async throws {
         let lines = [
             "זהו טקסט בעברית שנכתב מימין לשמאל", "הגרסה החדשה של Windows יצאה לאור", "ירושלים היא עיר עתיקה מאוד",
-            "חברת Google הודיעה על מוצר חדש", "אנחנו לומדים לקרוא ולכתוב בבית הספר",
+            "חברת Google הודיעה על מוצר חדש", "אנחנו לומדים לקרוא ולכתוב בבית הספר", "המחיר הוא 350 dollars לכל יחידה",
         ]
         guard has("heb") else { return }
-        let text = try await HardPage.read(try await HardPage.fromTheRight(lines), languages: ["auto"])
-        #expect(Set(text.words.map(\.text)).isSuperset(of: ["Windows", "Google", "ירושלים", "הודיעה"]))
+        for languages in [["auto"], ["heb", "eng"]] {
+            let text = try await HardPage.read(try await HardPage.fromTheRight(lines), languages: languages)
+            let words = text.words.map(\.text)
+            #expect(Set(words).isSuperset(of: ["Windows", "Google", "ירושלים", "הודיעה", "הוא"]), "\(words)")
+            let latin = words.filter { $0.contains { $0.isASCII && $0.isLetter } }
+            #expect(latin == ["Windows", "Google", "dollars"], "no Hebrew word is taken for a Latin one")
+        }
     }
 
     @Test func `short words say the language, and too few of them say nothing`() {

@@ -166,4 +166,13 @@ private func tree(_ run: @escaping @Sendable (Invocation) async throws -> ExitCo
             for example in command.examples { #expect(example.line.contains("millrace")) }
         }
     }
+
+    @Test func `every group of verbs has a summary, also below another`() {
+        for command in Verbs.tree.commands {
+            for length in 1..<max(2, command.path.count) {
+                let group = Array(command.path.prefix(length))
+                #expect(!Verbs.tree.summary(of: group).isEmpty, "\(group)")
+            }
+        }
+    }
 }

@@ -6,7 +6,10 @@ extension Room {
     /// Questions to language models.
     package static let ai = Room(
         RoomSchemas.ai, settings: Setting.ai,
-        nouns: ["ai": "Ask language models, see what was asked and what it cost, and switch them on"],
+        nouns: [
+            "ai": "Ask language models, see what was asked and what it cost, and switch them on",
+            "ai purpose": "Show a purpose for which models are asked, or add one",
+        ],
         verbs: [.aiList, .aiShow, .aiAsk, .aiPurposes, .aiPurposeShow, .aiPurposePut, .aiSwitch],
         checks: [
             RoomCheck("AI") { (_, connection) async throws(PostgresError) in

@@ -124,18 +124,26 @@ package enum DocumentAdmin {
         package var title: String?
         package var highlight: String
         package var next: String
+        /// How well the page fits; nil without that order.
+        package var rank: Double?
+        /// Places of the words, as JSON: left, top, right and bottom as parts of the page's width and height.
+        package var boxes: [UInt8]
     }
 
     package static func search(
-        _ query: String, tenant: String?, after: String?, page: Int, on connection: Connection
+        _ query: String, tenant: String?, after: String?, page: Int, sort: String, on connection: Connection
     ) async throws(PostgresError) -> [Found] {
         try await connection.query(
-            "select document::text, number, title, highlight, next from millrace.document_search($1, $2, $3, $4)",
-            [.text(query), .text(tenant), .text(after), .int4(Int32(clamping: page))]
+            """
+            select document::text, number, title, highlight, next, rank::float8, boxes
+              from millrace.document_search($1, $2, $3, $4, sort => $5)
+            """,
+            [.text(query), .text(tenant), .text(after), .int4(Int32(clamping: page)), .text(sort)]
         ) { row throws(PostgresError) in
             Found(
                 document: try row.string(0), page: Int(try row.int(1)), title: row.optionalString(2),
-                highlight: try row.string(3), next: try row.string(4))
+                highlight: try row.string(3), next: try row.string(4), rank: try row.optionalDouble(5),
+                boxes: try row.json(6))
         }
     }
 

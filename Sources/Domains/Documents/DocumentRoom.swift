@@ -6,7 +6,10 @@ extension Room {
     /// Files, their pages, and what was read on them.
     package static let documents = Room(
         RoomSchemas.documents, settings: Setting.documents,
-        nouns: ["documents": "Hand in documents, follow how they are read, search and fetch what came of it"],
+        nouns: [
+            "documents": "Hand in documents, follow how they are read, search and fetch what came of it",
+            "documents defaults": "Say how a tenant's documents are read, where they say nothing themselves",
+        ],
         verbs: [
             .documentsSubmit, .documentsList, .documentsShow, .documentsWatch, .documentsText, .documentsSearch,
             .documentsFetch, .documentsRetry, .documentsDelete, .documentsDefaultsShow, .documentsDefaultsSet,

@@ -99,6 +99,11 @@ package enum LanguageEvidence {
         }
     }
 
+    /// Whether a model reads a script that is written to the left.
+    package static func runsLeft(_ model: String) -> Bool {
+        ["Arabic", "Hebrew"].contains { models(forScript: $0).contains(model) }
+    }
+
     /// Lines one below the other that the engine could not read, as the places of a block's lines: another script may stand there.
     package static func doubtful(_ lines: [TextLine]) -> [Range<Int>] {
         var runs: [Range<Int>] = []

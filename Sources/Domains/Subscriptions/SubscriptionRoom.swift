@@ -6,7 +6,10 @@ extension Room {
     /// What customers have bought.
     package static let subscriptions = Room(
         RoomSchemas.subscriptions, settings: Setting.subscriptions,
-        nouns: ["subscriptions": "See what customers have bought, and make the plans"],
+        nouns: [
+            "subscriptions": "See what customers have bought, and make the plans",
+            "subscriptions plans": "List the plans, make and change them, and remove those that nobody has",
+        ],
         verbs: [
             .subscriptionsList, .subscriptionsShow, .subscriptionsSet, .subscriptionsLink,
             .subscriptionsPlansList, .subscriptionsPlansSet, .subscriptionsPlansRemove,

@@ -52,7 +52,7 @@ package struct Invocation: Sendable {
             do throws(FileProblem) {
                 bytes = try surroundings.read(path, most)
             } catch {
-                throw Failure(.misused, "\(what): \(Secrets.quoted(path)) \(error.complaint)")
+                throw Failure(.misused, "\(what): \(Secrets.quoted(path)): \(error.complaint)")
             }
         }
         do throws(JSONProblem) {

@@ -71,7 +71,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
                                             order by x.parent_pages), '[]') from millrace.document x where x.parent = d.id),
         'made', (select coalesce(jsonb_agg(jsonb_build_object('kind', o.kind, 'blob', encode(o.blob, 'hex'), 'size', o.size, 'about', o.about) order by o.kind), '[]')
                    from millrace.document_output o where o.document = d.id),
-        'page', (select coalesce(jsonb_agg(to_jsonb(p) - 'document' || jsonb_build_object('sentence', x.sentence) order by p.page), '[]')
+        'page', (select coalesce(jsonb_agg(to_jsonb(p) - 'document' || jsonb_build_object('sentence', x.sentence, 'languages', x.languages) order by p.page), '[]')
                    from millrace.document_pages p join millrace.document_page x on x.document = p.document and x.page = p.page where p.document = d.id))
       from millrace.documents v join millrace.document d on d.id = v.id where d.id = the_id
 $$;

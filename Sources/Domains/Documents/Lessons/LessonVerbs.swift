@@ -131,7 +131,11 @@ extension Invocation {
             console.print("\(Humane.count(gone, "lesson")) deleted, with \(Humane.count(files, "document"))")
         }
         let missing = Set(ids).count - gone
-        if missing > 0 { throw Failure(.notFound, "\(Humane.count(missing, "lesson")) of them are not there") }
+        if missing > 0 {
+            throw Failure(
+                .notFound, "\(Humane.count(missing, "lesson")) \(missing == 1 ? "is" : "are") not there",
+                hint: "see millrace lessons list")
+        }
         return .done
     }
 }

@@ -151,7 +151,11 @@ extension Invocation {
         let gone = changed
         console.show(["media": .int(ids.count), "changed": .int(gone)]) { console.print("\(gone) media deleted") }
         let missing = Set(ids.map { $0.lowercased() }).count - gone
-        if missing > 0 { throw Failure(.notFound, "\(missing) of them are not there", hint: "see millrace media list") }
+        if missing > 0 {
+            throw Failure(
+                .notFound, "\(missing) of them \(missing == 1 ? "is" : "are") not there",
+                hint: "see millrace media list")
+        }
         return .done
     }
 }

@@ -31,6 +31,9 @@ extension Command {
         }
         invocation.console.show(["id": .string(id), "changed": .bool(isChanged)]) {
             invocation.console.print(isChanged ? "\(id)  is read again" : "\(id)  has nothing to be read again")
+            if !isChanged, pages.isEmpty {
+                invocation.console.note("no page of it failed; --page reads a page again that was read")
+            }
         }
         return .done
     }

@@ -159,7 +159,7 @@ extension Invocation {
             }
             return text
         } catch {
-            throw Failure(.misused, "\(Secrets.quoted(path)) \(error.complaint)")
+            throw Failure(.misused, "\(Secrets.quoted(path)): \(error.complaint)")
         }
     }
 

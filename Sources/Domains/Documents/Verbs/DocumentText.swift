@@ -33,6 +33,10 @@ extension Invocation {
             guard let document = try await DocumentAdmin.find(id, on: connection) else {
                 throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
             }
+            let first = try await DocumentAdmin.contents(id, from: only ?? 1, most: 1, on: connection).first
+            guard let first, only == nil || first.page == only else {
+                throw try await nothingRead(of: id, page: only)
+            }
             try write(form.opening(title: document.title ?? "Document"))
             try await eachPage(of: id, only: only, on: connection) { page in
                 try write(form.page(page.number, page.text))
@@ -40,6 +44,27 @@ extension Invocation {
             try write(form.closing)
             return .done
         }
+    }
+
+    /// Why there is no text: of the document, or of a page.
+    func nothingRead(of id: String, page: Int?) async throws -> Failure {
+        guard let document = try await withSchema({ try await DocumentAdmin.find(id, on: $0) }) else {
+            return Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
+        }
+        if document.status == "deleted" { return Failure(.notFound, "the document was deleted") }
+        if let page, let pages = document.pages, page > pages {
+            return Failure(.misused, "the document has the pages 1 to \(pages)")
+        }
+        guard document.hasEnded else {
+            return Failure(
+                .notFound, page.map { "page \($0) has not been read yet" } ?? "nothing has been read yet",
+                hint: "millrace documents watch \(id) follows it")
+        }
+        return Failure(
+            .notFound,
+            page.map { "page \($0) could not be read" } ?? "nothing of it could be read"
+                + (document.reason.map { ": \($0)" } ?? ""),
+            hint: "millrace documents show \(id) says why")
     }
 
     private func eachPage(

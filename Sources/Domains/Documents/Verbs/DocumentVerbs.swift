@@ -54,60 +54,6 @@ extension Command {
         return .done
     }
 
-    static let documentsShow = Command(
-        ["documents", "show"],
-        summary: "Show everything about a document, page by page",
-        arguments: [Argument("id", .one, .uuid, help: "the document's id")],
-        examples: [
-            Example("millrace documents show 0198c1f2-7a3e-7000-8000-5a1f2b3c4d5e", "which pages failed, and why")
-        ]
-    ) { invocation in
-        let id = invocation.parsed.string("id") ?? ""
-        guard let bytes = try await invocation.withSchema({ try await DocumentAdmin.story(id, on: $0) }) else {
-            throw Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
-        }
-        let story = try JSONValue.read(bytes)
-        invocation.console.show(story) {
-            guard case .object(let members) = story else { return }
-            let console = invocation.console
-            for member in members
-            where !["page", "made", "parts"].contains(member.key) && member.value != .null {
-                console.print("\(member.key)  \(DisplayWidth.harmless(member.value.text ?? member.value.compact))")
-            }
-            for made in story["made"]?.items ?? [] {
-                console.print(
-                    "\(made["kind"]?.text ?? "?")  \(made["blob"]?.text ?? ""), \(made["size"]?.compact ?? "?") bytes"
-                        + CopyWords.of(made["about"]))
-            }
-            for part in story["parts"]?.items ?? [] {
-                console.print(
-                    "part  \(part["id"]?.text ?? "?"), pages \(part["first"]?.compact ?? "?") to "
-                        + "\(part["last"]?.compact ?? "?"), \(part["status"]?.text ?? "?")")
-            }
-            var table = Table(
-                [
-                    Table.Column("page", .trailing), Table.Column("status"), Table.Column("words", .trailing),
-                    Table.Column("confidence", .trailing), Table.Column("cpu", .trailing), Table.Column("cached"),
-                    Table.Column("mode"), Table.Column("reason", shrinks: true),
-                ], whenEmpty: "no pages yet")
-            for page in story["page"]?.items ?? [] {
-                func cell(_ key: String) -> Table.Cell {
-                    guard let value = page[key], value != .null else { return "-" }
-                    return Table.Cell(value.text ?? value.compact)
-                }
-                let reason = [page["reason"]?.text, page["sentence"]?.text].compactMap(\.self)
-                table.add([
-                    cell("page"), cell("status"), cell("words"), cell("confidence"), cell("cpu_ms"),
-                    Table.Cell(page["cached"] == .bool(true) ? "yes" : ""),
-                    Table.Cell(page["mode"]?.text ?? ""),
-                    Table.Cell(reason.joined(separator: ": ")),
-                ])
-            }
-            console.print(table)
-        }
-        return .done
-    }
-
     static let documentsText = Command(
         ["documents", "text"],
         summary: "Print the text of a document that has been read so far",
@@ -139,9 +85,7 @@ extension Command {
         let text = try await invocation.withSchema { connection in
             try await DocumentAdmin.text(id, first: page ?? 1, last: page, on: connection)
         }
-        guard let text else {
-            throw Failure(.notFound, "nothing has been read yet", hint: "millrace documents watch \(id) follows it")
-        }
+        guard let text else { throw try await invocation.nothingRead(of: id, page: page) }
         // A document's own control characters are nothing for a terminal.
         let shown = invocation.console.output.isTerminal ? text.harmlessLines : text
         invocation.console.output.write(shown.hasSuffix("\n") ? shown : shown + "\n")
@@ -151,21 +95,32 @@ extension Command {
     static let documentsSearch = Command(
         ["documents", "search"],
         summary: "Find pages by their words",
-        discussion: "Words, \"phrases\", or, and -without. The newest documents come first.",
+        discussion: """
+            Words, "phrases", or, and -without. The newest documents come first, or with --sort rank the page that fits \
+            best. With --json boxes has the places of the words: left, top, right and bottom as parts of the page's width \
+            and height.
+            """,
         arguments: [Argument("query", .many, help: "what to look for")],
         flags: [
             .single("tenant", "TENANT", environment: .none, help: "Only documents of this tenant."),
             .single("limit", "N", .integer(1...500), fallback: "50", help: "Show at most this many pages."),
-            .single("after", "PLACE", environment: .none, help: "Only entries after this one."),
+            .single(
+                "sort", "HOW", .choice(["newest", "rank"]), environment: .none, fallback: "newest",
+                help: "What comes first."),
+            .single("after", "PLACE", environment: .none, help: "Only entries after this one, with the same --sort."),
         ],
-        examples: [Example("millrace documents search mountain railway -timber", "pages with both, and not the third")]
+        examples: [
+            Example("millrace documents search mountain railway -timber", "pages with both, and not the third"),
+            Example("millrace documents search railway --sort rank --limit 5", "the five pages that fit best"),
+        ]
     ) { invocation in
         let parsed = invocation.parsed
         let limit = parsed.integer("limit") ?? 50
         let query = parsed.list("query").joined(separator: " ")
         let rows = try await invocation.withSchema { connection in
             try await DocumentAdmin.search(
-                query, tenant: parsed.string("tenant"), after: parsed.string("after"), page: limit, on: connection)
+                query, tenant: parsed.string("tenant"), after: parsed.string("after"), page: limit,
+                sort: parsed.string("sort") ?? "newest", on: connection)
         }
         var table = Table(
             [
@@ -183,7 +138,8 @@ extension Command {
             rows.map {
                 [
                     "document": .string($0.document), "page": .int($0.page), "title": JSONValue($0.title),
-                    "highlight": .string($0.highlight), "next": .string($0.next),
+                    "highlight": .string($0.highlight), "rank": $0.rank.map(JSONValue.double) ?? .null,
+                    "boxes": .raw(String(decoding: $0.boxes, as: UTF8.self)), "next": .string($0.next),
                 ]
             }, table: table)
         if rows.count == limit, invocation.console.format == .human, let last = rows.last {
@@ -224,6 +180,9 @@ extension Command {
             }
         }
         let form = StructureFormat(rawValue: kind)
+        if form != nil || kind == "text", document.done == 0 {
+            throw try await invocation.nothingRead(of: id, page: nil)
+        }
         switch kind {
         case _ where form != nil:
             try open()
@@ -325,13 +284,13 @@ extension Invocation {
         }
         if all.count > 1 || lesson != nil { try confirm("deleting \(Humane.count(all.count, "document"))") }
         var deleted = 0
-        var unknown = all.count
+        var unknown = Set(all.map { $0.lowercased() })
         let region = console.live()
         for start in stride(from: 0, to: all.count, by: 10) {
             let chunk = Array(all[start..<min(all.count, start + 10)])
             let rows = try await DocumentAdmin.delete(chunk, lesson: nil, on: connection)
             deleted += rows.count { $0.isDeleted }
-            unknown -= rows.count
+            unknown.subtract(rows.map(\.id))
             if all.count > 10, console.format == .human, console.verbosity >= .normal {
                 region.update(["deleted \(min(all.count, start + 10)) of \(all.count)"])
             }
@@ -341,7 +300,13 @@ extension Invocation {
         console.show(["documents": .int(all.count), "changed": .int(count)]) {
             console.print("\(Humane.count(count, "document")) deleted")
         }
-        if unknown > 0 { throw Failure(.notFound, "\(Humane.count(unknown, "document")) of them are not there") }
+        guard unknown.isEmpty else {
+            let ids = unknown.sorted().prefix(5).joined(separator: ", ") + (unknown.count > 5 ? ", …" : "")
+            throw Failure(
+                .notFound,
+                unknown.count == 1 ? "there is no document \(ids)" : "\(unknown.count) documents are not there: \(ids)",
+                hint: "see millrace documents list")
+        }
         return .done
     }
 }

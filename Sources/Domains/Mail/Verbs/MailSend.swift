@@ -133,7 +133,7 @@ extension Invocation {
         do throws(FileProblem) {
             return try surroundings.read(path, most)
         } catch {
-            throw Failure(.misused, "\(Secrets.quoted(path)) \(error.complaint)")
+            throw Failure(.misused, "\(Secrets.quoted(path)): \(error.complaint)")
         }
     }
 

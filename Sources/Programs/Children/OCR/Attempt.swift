@@ -124,6 +124,35 @@ struct Attempt {
         return isBetter
     }
 
+    /// Reads words again that may be none of Latin letters, with the model of the other script alone.
+    mutating func doubtLatin(with other: OpaquePointer) {
+        var places: [(block: Int, line: Int)] = []
+        for (block, content) in blocks.enumerated() {
+            for (line, words) in content.lines.enumerated() where TextDirections.mayRunLeft(words.text) {
+                if words.words.contains(where: MixedLine.mayBeOther) { places.append((block, line)) }
+            }
+        }
+        // Of a page full of Latin words few are wrong, and reading them all takes too long.
+        guard !places.isEmpty, places.count <= 100 else { return }
+        TessBaseAPISetVariable(other, "thresholding_method", preparation == .plain ? "0" : "2")
+        TessBaseAPISetVariable(other, "invert_threshold", "0")
+        TessBaseAPISetImage2(other, prepared.pix)
+        TessBaseAPISetSourceResolution(other, Int32(max(70, dpi)))
+        TessBaseAPISetPageSegMode(other, PSM_SINGLE_LINE)
+        for place in places {
+            let words = blocks[place.block].lines[place.line].words
+            var others: [Int: Word] = [:]
+            for (index, word) in words.enumerated() where MixedLine.mayBeOther(word) && read(word.box, on: other) {
+                let found = Recognized.words(other).blocks.flatMap(\.lines).flatMap(\.words)
+                if found.count == 1, MixedLine.isBetter(found[0], than: word) { others[index] = found[0] }
+            }
+            if !others.isEmpty {
+                blocks[place.block].lines[place.line].words = MixedLine.replaced(words, by: others)
+            }
+        }
+        weigh()
+    }
+
     private static func merit(_ lines: some Sequence<TextLine>) -> Double {
         lines.reduce(0) { $0 + $1.words.reduce(0) { $0 + $1.confidence * Double($1.text.count) } }
     }

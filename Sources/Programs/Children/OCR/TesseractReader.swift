@@ -58,6 +58,10 @@ final class TesseractReader {
             let other = try attempt(view, view.picture(1), scale: 1, .cleaned)
             if other.reading.merit > best.reading.merit { (best, curves) = (other, nil) }
         }
+        let models = found?.languages ?? languages.split(separator: "+").map(String.init)
+        if models.count > 1, let model = models.first(where: LanguageEvidence.runsLeft) {
+            best.doubtLatin(with: try engines.api(model))
+        }
         engines.clear()
         var text = text(of: best, view, curves)
         text.languages = found?.languages

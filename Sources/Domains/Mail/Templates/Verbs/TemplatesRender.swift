@@ -90,7 +90,7 @@ extension Invocation {
         do throws(FileProblem) {
             return try surroundings.read(path, 4 << 20)
         } catch {
-            throw Failure(.misused, "\(what): \(Secrets.quoted(path)) \(error.complaint)")
+            throw Failure(.misused, "\(what): \(Secrets.quoted(path)): \(error.complaint)")
         }
     }
 
