@@ -101,7 +101,7 @@ extension Invocation {
         do throws(FileProblem) {
             chunks = try surroundings.chunks(name)
         } catch {
-            throw Failure(.misused, "\(Secrets.quoted(name)) \(error.complaint)")
+            throw Failure(.misused, "\(Secrets.quoted(name)): \(error.complaint)")
         }
         // What a worker would refuse is not stored first, whether it ends or not.
         let limit = workshop.quotas.bytes

@@ -31,7 +31,7 @@ extension Command {
             do throws(FileProblem) {
                 chunks = try invocation.surroundings.chunks(name)
             } catch {
-                throw Failure(.misused, "\(Secrets.quoted(name)) \(error.complaint)")
+                throw Failure(.misused, "\(Secrets.quoted(name)): \(error.complaint)")
             }
             let (id, size) = try await store.put(Pieces(chunks: chunks), limit: .max)
             let (role, tenant) = (invocation.parsed.string("role"), invocation.parsed.string("tenant"))
