@@ -142,7 +142,7 @@ package enum DocumentAdmin {
         ) { row throws(PostgresError) in
             Found(
                 document: try row.string(0), page: Int(try row.int(1)), title: row.optionalString(2),
-                highlight: try row.string(3), next: try row.string(4), rank: try row.optionalDouble(5),
+                highlight: try row.string(3), next: try row.string(4), rank: row.optionalDouble(5),
                 boxes: try row.json(6))
         }
     }
