@@ -7,6 +7,8 @@ let package = Package(
     dependencies: [.package(name: "millrace", path: "../../..")],
     targets: [
         .target(name: "Ported", dependencies: [.product(name: "Millrace", package: "millrace")]),
+        .executableTarget(
+            name: "ported-worker", dependencies: ["Ported", .product(name: "Millrace", package: "millrace")]),
         .testTarget(name: "PortedTests", dependencies: ["Ported", .product(name: "Millrace", package: "millrace")]),
     ]
 )

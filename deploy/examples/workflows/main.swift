@@ -1,3 +1,4 @@
+import Foundation
 import Millrace
 
 /// A worker and a client on a database of their own, whose clock is moved: what takes months is over in a second.
@@ -21,11 +22,16 @@ struct Workplace {
     }
 }
 
-let worker = Worker(log: .silent)
+let isWorker = CommandLine.arguments.dropFirst().first == "work"
+let worker = Worker(log: isWorker ? .info : .silent)
 handleOrders(worker)
 handleExpenses(worker)
 handleBilling(worker)
 handleCounting(worker)
+if isWorker {
+    try await worker.run()  // nothing else: the kinds above for somebody else's jobs
+    exit(0)
+}
 let place = Workplace(millrace: try Client(), bench: try TestBench(worker: worker, database: .environment))
 try await place.bench.prepare()  // makes the schema, with a clock that can be moved: never on a database of yours
 

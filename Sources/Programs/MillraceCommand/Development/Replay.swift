@@ -53,26 +53,40 @@ struct Replay: Sendable {
         return lines
     }
 
-    /// Whether this build goes on with what is on record; nil: its kind has no handler there.
-    func findings(of plan: Workbench.Plan, keys: Keyring) async throws -> [RehearsalFinding]? {
+    /// Whether a build goes on with what is on record.
+    enum Rehearsed: Sendable {
+        case done([RehearsalFinding])
+        case noHandler
+        /// The program does not embed a worker of ours, as one in another language, or needs a database to come to it.
+        case impossible(why: String)
+    }
+
+    /// Whether this build goes on with what is on record.
+    func rehearsed(by plan: Workbench.Plan, keys: Keyring) async throws -> Rehearsed {
         var environment: [String: String] = [:]
         // It is run without a database, and cannot call anybody.
         for name in plan.environment.keys where !Self.withheld(name) { environment[name] = plan.environment[name] }
         let build = RehearsedBuild(
             RehearsedBuild.Start(program: plan.program, arguments: plan.arguments, environment: environment))
-        let found: [RehearsalFinding]?
+        let hello: RehearsalHello
         do throws(Failure) {
-            let hello = try await build.open()
-            found =
-                hello.kinds.contains(job.kind)
-                ? try await build.rehearse(
-                    try Self.rehearsed(RehearsalRow(job, args: args, steps: steps), keys)) : nil
+            hello = try await build.open()
+        } catch {
+            await build.close()
+            return .impossible(why: error.sentence)
+        }
+        do throws(Failure) {
+            var found = Rehearsed.noHandler
+            if hello.kinds.contains(job.kind) {
+                let row = try Self.rehearsed(RehearsalRow(job, args: args, steps: steps), keys)
+                found = .done(try await build.rehearse(row) ?? [])
+            }
+            await build.close()
+            return found
         } catch {
             await build.close()
             throw error
         }
-        await build.close()
-        return found
     }
 
     private static func withheld(_ name: String) -> Bool {

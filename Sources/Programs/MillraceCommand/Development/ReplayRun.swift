@@ -15,6 +15,8 @@ struct ReplayRun: Sendable {
     let waitsForDebugger: Bool
 
     private static let look = Duration.milliseconds(200)
+    /// A job that nobody has begun by then is looked into.
+    private static let patience = Duration.seconds(30)
 
     private var console: Console { invocation.console }
 
@@ -48,9 +50,15 @@ struct ReplayRun: Sendable {
 
     /// nil: it has no handler for it.
     private func rehearse() async throws -> Bool? {
-        guard let findings = try await replay.findings(of: bench.plan, keys: invocation.settings.keys) else {
+        let findings: [RehearsalFinding]
+        switch try await replay.rehearsed(by: bench.plan, keys: invocation.settings.keys) {
+        case .done(let found): findings = found
+        case .noHandler:
             console.failure("\(bench.plan.program) has no handler for \(DisplayWidth.harmless(replay.job.kind))")
             return nil
+        case .impossible(let why):
+            console.warning("not rehearsed: \(DisplayWidth.harmless(why))")
+            return true
         }
         for finding in findings {
             console.warning("rehearsed (\(finding.cause.rawValue)): \(DisplayWidth.harmless(finding.sentence))")
@@ -64,6 +72,7 @@ struct ReplayRun: Sendable {
     }
 
     private func follow(_ id: Int64) async throws -> Bool {
+        let began = ContinuousClock.now
         do {
             while true {
                 if let job = try await Queue.job(id, on: connection) {
@@ -74,7 +83,13 @@ struct ReplayRun: Sendable {
                     case .scheduled, .blocked:
                         try await tell(job)
                         return true
-                    case .ready, .running: break
+                    case .ready:
+                        let isTraced = Debugging.isTraced(await bench.pid)
+                        guard began.duration(to: .now) > Self.patience, !isTraced else { break }
+                        let why = try await sentence(of: id) ?? "no worker takes it"
+                        console.failure("job \(id) does not begin: \(why)")
+                        return false
+                    case .running: break
                     }
                 }
                 try await Task.sleep(for: Self.look)
@@ -82,6 +97,12 @@ struct ReplayRun: Sendable {
         } catch let error as PostgresError {
             throw DatabaseFailure(error)
         }
+    }
+
+    /// Why it does not run.
+    private func sentence(of id: Int64) async throws(PostgresError) -> String? {
+        try await Queue.why(id, on: connection).flatMap { try? JSONValue.read($0)["sentence"]?.text }
+            .map { DisplayWidth.harmless($0) }
     }
 
     private func tell(_ job: JobDetail) async throws(PostgresError) {
@@ -94,8 +115,8 @@ struct ReplayRun: Sendable {
             console.print("its result: \(DisplayWidth.harmless(String(decoding: result, as: UTF8.self)))")
         }
         guard job.state.isFinal else {
-            let why = try await Queue.why(job.id, on: connection).flatMap { try? JSONValue.read($0)["sentence"]?.text }
-            console.print("job \(job.id) waits\(why.map { ": \(DisplayWidth.harmless($0))" } ?? "")")
+            let why = try await sentence(of: job.id)
+            console.print("job \(job.id) waits\(why.map { ": \($0)" } ?? "")")
             return
         }
         console.print(job.ending, job.style)
