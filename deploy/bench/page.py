@@ -33,19 +33,34 @@ def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
+def known(target, commands):
+    """What the page has of other commands, as it was measured then."""
+    runs = []
+    for line in read(target).splitlines():
+        row = re.fullmatch(r"\| \[(.+?)\]\((.+?)\) \| (-?\d+) \| (\d+) \| (.*?) \| (.*?) \|", line)
+        if row and row[1] not in commands:
+            said = read(os.path.join(os.path.dirname(target), row[2]))
+            runs.append({"command": row[1], "out": said, "log": said, "code": int(row[3]), "seconds": int(row[4]), "date": row[5],
+                         "commit": row[6]})
+    return runs
+
+
 def main():
-    directory, target, settings, postgres, millrace, quick = sys.argv[1:7]
+    directory, target, settings, postgres, millrace, quick, adds = sys.argv[1:8]
     runs = []
     for path in sorted(glob.glob(os.path.join(directory, "*.command"))):
         base = path[: -len(".command")]
         run = {"command": read(path).strip(), "out": read(base + ".out"), "log": read(base + ".log"),
                "code": int(read(base + ".code") or -1), "seconds": int(read(base + ".seconds") or 0),
                "date": read(base + ".date").strip(), "commit": read(base + ".commit").strip()}
+        runs.append(run)
+    if adds:
+        runs = known(target, {run["command"] for run in runs}) + runs
+    for run in runs:
         try:
             run["json"] = json.loads(run["out"])
         except ValueError:
             run["json"] = None
-        runs.append(run)
     dates = [run["date"] for run in runs if run["date"]]
     load = "/".join(f"{one:.1f}" for one in os.getloadavg())
     lines = [

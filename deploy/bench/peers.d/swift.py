@@ -290,6 +290,11 @@ def figures(row):
     yield "program, stripped, MB", row["build"]["mb"], "{:,.1f}", min
 
 
+def shown(what, value, form):
+    """Without a value a crash test has not come to its end, and anything else was not measured."""
+    return form.format(value) if value is not None else "never" if what.startswith("crash test") else "–"
+
+
 def bars(rows):
     """Ours beside the best of the others, a bar for each figure that has a better and a worse."""
     whole = {name: list(figures(row)) for name, row in rows.items() if "failure" not in row}
@@ -305,7 +310,7 @@ def bars(rows):
         is_met = value is not None and (best is None or judge(value, others[best]) == value)
         beside = ", ".join(f"{name} {form.format(other)}" for name, other in others.items())
         found.append({"what": what, "bar": f"{'≥' if judge is max else '≤'} the best of: {beside or 'none'}",
-                      "measured": "never" if value is None else form.format(value), "met": is_met})
+                      "measured": shown(what, value, form), "met": is_met})
     return found
 
 
@@ -317,7 +322,7 @@ def show(rows):
         known = {name: value for name, value in values.items() if value is not None}
         best = judge(known.values()) if judge and known else None
         ahead = [name for name, value in known.items() if value == best]
-        lines.append([what] + ["never" if value is None else form.format(value) for value in values.values()]
+        lines.append([what] + [shown(what, value, form) for value in values.values()]
                      + [", ".join(ahead) if judge and len(ahead) < len(values) else ""])
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
     for line in lines:
