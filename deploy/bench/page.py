@@ -54,6 +54,7 @@ def main():
                "code": int(read(base + ".code") or -1), "seconds": int(read(base + ".seconds") or 0),
                "date": read(base + ".date").strip(), "commit": read(base + ".commit").strip()}
         runs.append(run)
+    measured = list(runs)
     if adds:
         runs = known(target, {run["command"] for run in runs}) + runs
     for run in runs:
@@ -61,18 +62,23 @@ def main():
             run["json"] = json.loads(run["out"])
         except ValueError:
             run["json"] = None
-    dates = [run["date"] for run in runs if run["date"]]
+    dates = [run["date"] for run in measured if run["date"]]
     load = "/".join(f"{one:.1f}" for one in os.getloadavg())
+    head = [
+        f"- Machine: {machine()}; load at the end {load}",
+        f"- Postgres: {postgres}; settings: {settings}",
+        f"- Millrace: {millrace}; commit {', '.join(dict.fromkeys(run['commit'] for run in measured if run['commit'])) or '?'}",
+        f"- When: {' to '.join(dict.fromkeys((min(dates), max(dates)))) if dates else '?'}",
+    ]
+    before = [line for line in read(target).splitlines() if line.startswith(("- Machine: ", "- Postgres: ", "- Millrace: ", "- When: ", "- Added: "))]
+    if adds and before:
+        head = before + [f"- Added: {', '.join('`' + run['command'] + '`' for run in measured)} – " + "; ".join(line[2:] for line in head)]
     lines = [
         "# What was measured", "",
         "Written by `deploy/bench/report`; what each command does is in its `--help`. Postgres, the workers and the callers "
         "shared the machine. Only ratios from one run mean anything on another.", "",
         *(["**A quick run, to see that everything runs: few jobs, one round. These figures mean little.**", ""] if quick else []),
-        f"- Machine: {machine()}; load at the end {load}",
-        f"- Postgres: {postgres}; settings: {settings}",
-        f"- Millrace: {millrace}; commit {', '.join(dict.fromkeys(run['commit'] for run in runs if run['commit'])) or '?'}",
-        f"- When: {' to '.join(dict.fromkeys((min(dates), max(dates)))) if dates else '?'}", "",
-        "| command | what | bar | measured | |", "|---|---|---|---|---|",
+        *head, "", "| command | what | bar | measured | |", "|---|---|---|---|---|",
     ]
     commits = {run["commit"] for run in runs}
     for run in runs:
