@@ -64,9 +64,11 @@ def main():
             run["json"] = None
     dates = [run["date"] for run in measured if run["date"]]
     load = "/".join(f"{one:.1f}" for one in os.getloadavg())
+    # A bench that brings a server of its own says which.
+    servers = dict.fromkeys((run["json"] or {}).get("postgres", postgres) if isinstance(run["json"], dict) else postgres for run in measured)
     head = [
         f"- Machine: {machine()}; load at the end {load}",
-        f"- Postgres: {postgres}; settings: {settings}",
+        f"- Postgres: {' and '.join(servers) or postgres}; settings: {settings}",
         f"- Millrace: {millrace}; commit {', '.join(dict.fromkeys(run['commit'] for run in measured if run['commit'])) or '?'}",
         f"- When: {' to '.join(dict.fromkeys((min(dates), max(dates)))) if dates else '?'}",
     ]

@@ -108,6 +108,9 @@ class SwiftBench(Bench):
     def postmaster(self):
         return int(pathlib.Path(self.given.data, "postmaster.pid").read_text().split()[0])
 
+    def version(self):
+        return run(["psql", "-XAtq", "-d", self.url("postgres"), "-c", "show server_version"]).strip()
+
     def ready(self, package, database):
         """An empty database with the peer's tables; the program with its first words."""
         self.fresh(database)
@@ -347,7 +350,7 @@ def main():
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             rows[name] = {"failure": str(error) or repr(error)}
     if given.json:
-        print(json.dumps({"version": 1, "scenario": "peers-swift", "bars": bars(rows), "figures": rows}, indent=2, ensure_ascii=False))
+        print(json.dumps({"version": 1, "scenario": "peers-swift", "postgres": bench.version(), "bars": bars(rows), "figures": rows}, indent=2, ensure_ascii=False))
     else:
         show(rows)
     ours = rows.get("millrace", {}).get("crash", {})
