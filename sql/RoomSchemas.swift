@@ -30,7 +30,8 @@ package enum RoomSchemas {
         name: "blobs", needs: [],
         purpose: "contents by their hash, links to upload and download them",
         migrations: [
-            Script("001_blobs", Embedded._001_blobs)
+            Script("001_blobs", Embedded._001_blobs),
+            Script("002_upload_parts", Embedded._002_upload_parts),
         ],
         functions: [
             Script("blobs", Embedded.blobs),

@@ -181,4 +181,51 @@ import Testing
             await connection.close()
         }
     }
+
+    @Test func `parts are taken in their order from the last who goes on, and those of a broken-off upload are swept`()
+        async throws
+    {
+        try await withDatabase(.movableClock) { database in
+            let connection = try await database.connect()
+            try await connection.run("select millrace.link_key_set(sha256('k'), 'https://app.example', 1000)")
+            let id = try await connection.value("select id from millrace.upload_link(6, 'text/plain')") ?? ""
+            let expiry = Int(Date().timeIntervalSince1970) + 3600
+            let pool = Pool(database.options, size: 3)
+            let store = BlobPlace.postgres.store(pool: pool)
+            let (one, two) = (try await store.put([1, 2]), try await store.put([3, 4]))
+            func resume(_ place: Int) async throws -> UploadLinkReservation? {
+                try await UploadLinkReservation.resume(id, expiry: expiry, at: place, pool: pool)
+            }
+            let early = try await resume(2)
+            #expect(early.map { _ in 1 } == nil)
+            let first = try #require(try await resume(0))
+            try await first.add(one, at: 0, size: 2)
+            // Another goes on: what the first adds late is refused.
+            let second = try #require(try await resume(2))
+            await #expect(throws: UploadLinkReservation.Refused.busy) { try await first.add(two, at: 2, size: 2) }
+            await #expect(throws: UploadLinkReservation.Refused.busy) { try await second.add(two, at: 0, size: 2) }
+            try await second.add(two, at: 2, size: 2)
+            try await second.add(two, at: 4, size: 2)
+            #expect(try await second.parts() == [one, two, two])
+            #expect(try await UploadLinkReservation.came(by: id, pool: pool) == 6)
+            // A part of the same content twice is kept once.
+            #expect(
+                try await connection.column("select owner from millrace.blob_reference") == [
+                    "part:\(id)", "part:\(id)",
+                ])
+            try await connection.run("update millrace.upload_part set n = 10000 where n = 3")
+            await #expect(throws: UploadLinkReservation.Refused.tooManyParts) {
+                try await second.add(one, at: 6, size: 2)
+            }
+            // Two days after the end of its link nothing is left.
+            let sweeper = BlobSweeper(store, log: .silent)
+            try await connection.run("select millrace.test_clock_advance('73 h')")
+            _ = try await sweeper.turn()
+            #expect(try await connection.int("select count(*) from millrace.upload_part") == 0)
+            try await connection.run("select millrace.test_clock_advance('25 h')")
+            #expect(try await sweeper.turn()?.blobs == 2)
+            await pool.close()
+            await connection.close()
+        }
+    }
 }

@@ -176,7 +176,7 @@ package final class RawConnection: Sendable {
         end()
     }
 
-    func end() {
+    package func end() {
         let one = descriptor.withLock { descriptor in
             defer { descriptor = -1 }
             return descriptor

@@ -8,6 +8,7 @@ package struct UploadLinkReservation: Sendable {
         case used
         /// Another put is under way.
         case busy
+        case tooManyParts
     }
 
     private let pool: Pool
@@ -28,6 +29,61 @@ package struct UploadLinkReservation: Sendable {
             throw Refused.used
         } catch let error as PostgresError where error.sqlState == "55006" {
             throw Refused.busy
+        }
+    }
+
+    /// Goes on with a put where it ended; another one that may be under way loses the link. nil: another number of bytes has come.
+    package static func resume(
+        _ upload: String, expiry: Int, at place: Int, pool: Pool
+    ) async throws -> UploadLinkReservation? {
+        do {
+            let hold = try await pool.withConnection { connection throws(PostgresError) in
+                try await connection.query(
+                    "select millrace.upload_resume($1::text::uuid, $2, $3)::text",
+                    [
+                        .text(upload), .timestamp(Date(timeIntervalSince1970: Double(expiry))), .int8(Int64(place)),
+                    ]
+                ) { row throws(PostgresError) in row.optionalString(0) }.first ?? nil
+            }
+            return hold.map { UploadLinkReservation(pool: pool, upload: upload, hold: $0) }
+        } catch let error as PostgresError where error.sqlState == "23505" {
+            throw Refused.used
+        }
+    }
+
+    /// How many bytes have come in parts; nil: all of them, and the link is used.
+    package static func came(by upload: String, pool: Pool) async throws -> Int? {
+        try await pool.withConnection { connection throws(PostgresError) in
+            try await connection.query("select millrace.upload_came($1::text::uuid)", [.text(upload)]) {
+                row throws(PostgresError) in try row.optionalInt(0).map { Int($0) }
+            }.first ?? 0
+        }
+    }
+
+    /// Records the next part, which is there from now on.
+    package func add(_ id: BlobID, at place: Int, size: Int) async throws {
+        do {
+            try await pool.withConnection { connection throws(PostgresError) in
+                _ = try await connection.query(
+                    "select millrace.upload_part_add($1::text::uuid, $2::text::uuid, $3, $4, $5)",
+                    [.text(upload), .text(hold), .int8(Int64(place)), .int8(Int64(size)), .bytea(id.bytes)]
+                ) { _ throws(PostgresError) in true }
+            }
+        } catch let error as PostgresError where error.sqlState == "55006" {
+            throw Refused.busy
+        } catch let error as PostgresError where error.sqlState == "54000" {
+            throw Refused.tooManyParts
+        }
+    }
+
+    /// The blobs that have come, in their order.
+    package func parts() async throws -> [BlobID] {
+        try await pool.withConnection { connection throws(PostgresError) in
+            try await connection.query("select blob from millrace.upload_parts($1::text::uuid)", [.text(upload)]) {
+                row throws(PostgresError) in
+                guard let bytes = row.bytes(0) else { throw .undecodable(column: 0, expected: "a hash") }
+                return BlobID(bytes: Array(bytes))
+            }
         }
     }
 

@@ -28,6 +28,12 @@ package struct BlobRoutes: Sendable {
             Route(.put, "/v1/uploads/{token}", access: .verified, limit: largest) { request in
                 try await unlessCrowded { try await put(request) }
             },
+            Route(.get, "/v1/uploads/{token}", access: .verified) { request in
+                try await unlessCrowded { try await came(request) }
+            },
+            Route(.patch, "/v1/uploads/{token}", access: .verified, limit: largest) { request in
+                try await unlessCrowded { try await append(request) }
+            },
             Route(.get, "/v1/blobs/{token}", access: .verified) { request in
                 try await unlessCrowded { try await get(request) }
             },
@@ -58,18 +64,32 @@ package struct BlobRoutes: Sendable {
         }
     }
 
-    private func store(for request: Listeners.Request) -> any BlobStore {
+    func store(for request: Listeners.Request) -> any BlobStore {
         var store = store
         store.pool = store.pool.share(of: addresses.of(request))
         return store
     }
 
+    enum OpenedLink {
+        case open(BlobLinks.Upload)
+        case refused(Listeners.Response)
+    }
+
+    func uploadLink(_ request: Listeners.Request) -> OpenedLink {
+        switch links.openUpload(request.parameter("token"), at: Self.now) {
+        case .open(let upload) where upload.size > largest:
+            .refused(Self.refusal(413, "too_large", "a document has at most \(largest) bytes"))
+        case .open(let upload): .open(upload)
+        case .expired: .refused(Self.refusal(410, "not_found", "this link has expired; ask for a new one"))
+        case .foreign: .refused(Self.refusal(404, "not_found", "this link is not one of ours"))
+        }
+    }
+
     private func put(_ request: Listeners.Request) async throws -> Listeners.Response {
         let wanted: BlobLinks.Upload
-        switch links.openUpload(request.parameter("token"), at: Self.now) {
+        switch uploadLink(request) {
         case .open(let upload): wanted = upload
-        case .expired: return Self.refusal(410, "not_found", "this link has expired; ask for a new one")
-        case .foreign: return Self.refusal(404, "not_found", "this link is not one of ours")
+        case .refused(let response): return response
         }
         let type = (request.headers["content-type"] ?? "").prefix { $0 != ";" }.lowercased()
         guard type.filter({ $0 != " " }) == wanted.type else {
@@ -77,9 +97,6 @@ package struct BlobRoutes: Sendable {
         }
         if let length = request.headers["content-length"], length != "\(wanted.size)" {
             return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
-        }
-        guard wanted.size <= largest else {
-            return Self.refusal(413, "too_large", "a document has at most \(largest) bytes")
         }
         let store = store(for: request)
         let hold: UploadLinkReservation
@@ -190,6 +207,9 @@ package struct BlobRoutes: Sendable {
         switch refused {
         case .used: refusal(409, "conflict", "this link was used already")
         case .busy: refusal(409, "conflict", "an upload through this link is under way; wait until it has come")
+        case .tooManyParts:
+            refusal(
+                413, "too_large", "an upload comes in 10000 parts at most; ask for a new link and send larger parts")
         }
     }
 

@@ -127,7 +127,8 @@ struct AppWorld: Sendable {
     func calls(
         _ person: String, attempts: Int = 3, at place: URL? = nil, shift: Double = 0,
         token: (@Sendable (String?) async throws -> String)? = nil, breaker: BreakerRules = .off,
-        observer: (@Sendable (AppCallReport) -> Void)? = nil, asked: @escaping @Sendable (Duration) -> Void = { _ in }
+        piece: Int? = nil, observer: (@Sendable (AppCallReport) -> Void)? = nil,
+        asked: @escaping @Sendable (Duration) -> Void = { _ in }
     ) -> AppCalls {
         var configuration = AppConfiguration(url: place ?? url, token: token ?? { _ in Self.token(of: person) })
         configuration.retry.attempts = attempts
@@ -138,6 +139,7 @@ struct AppWorld: Sendable {
         configuration.heartbeatPatience = .ample
         configuration.breaker = breaker
         configuration.observer = observer
+        if let piece { configuration.uploadPiece = piece }
         let pauses = Pauses(
             now: { Date(timeIntervalSinceNow: shift) },
             sleep: { pause in

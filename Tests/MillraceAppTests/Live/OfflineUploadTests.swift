@@ -62,6 +62,71 @@ import Testing
         }
     }
 
+    /// 1. Three pieces of a file come, and the app is killed. 2. It starts again. 3. It sends the other seven.
+    @Test func `a large file goes on behind what has come when the app was killed`() async throws {
+        try await AppWorld.with { world in
+            let reports = Locked<[String]>([])
+            let calls = world.calls("anna", piece: 100_000) { report in reports.withLock { $0.append(report.name) } }
+            try await world.withQueue("anna", calls) { anna, queue, directory in
+                let content = Data((0..<950_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+                let file = DocumentFile(content, name: "scan.pdf", mimeType: "application/pdf")
+                let details = DocumentDetails(title: "Railways")
+                #expect(try await anna.documents.submit(file, details).isQueued)
+                try await world.serving {
+                    let link = try await calls.link(for: file)
+                    try await queue.files.keep(link, of: details.id)
+                    for n in 0..<3 {
+                        _ = try await calls.append(
+                            file.piece(at: n * 100_000, most: 100_000), at: n * 100_000, to: link.url)
+                    }
+                }
+                await queue.close()
+                reports.withLock { $0 = [] }
+                let again = try await OfflineQueue(directory: directory, person: "anna", calls: calls)
+                #expect(try await world.drain(again) == OfflineQueue.Report(ended: 1, waiting: 0))
+                #expect(
+                    reports.value == ["document", "upload_state"] + Array(repeating: "upload", count: 7)
+                        + ["document_register"])
+                #expect(try await world.owner.int("select size from millrace.document") == 950_000)
+                let kept = directory.appending(path: "uploads").path
+                #expect(try FileManager.default.contentsOfDirectory(atPath: kept) == [])
+                await again.close()
+            }
+        }
+    }
+
+    @Test func `a link that is over is replaced, and a piece whose answer was lost is not sent twice`() async throws {
+        try await AppWorld.with { world in
+            let calls = world.calls("anna", piece: 1000)
+            try await world.withQueue("anna", calls) { anna, queue, _ in
+                let file = DocumentFile(Data(repeating: 7, count: 2500), name: "scan.pdf", mimeType: "application/pdf")
+                let details = DocumentDetails(title: "Railways")
+                #expect(try await anna.documents.submit(file, details).isQueued)
+                try await world.serving {
+                    let link = try await calls.link(for: file)
+                    // Its signature does not fit any more.
+                    let over = AppCalls.UploadLink(
+                        url: try #require(URL(string: link.url.absoluteString + "0")), storageUrl: link.storageUrl)
+                    try await queue.files.keep(over, of: details.id)
+                    #expect(try await queue.drain() == OfflineQueue.Report(ended: 1, waiting: 0))
+                    #expect(try await anna.documents.documents().map(\.size) == [2500])
+
+                    let other = try await calls.link(for: file)
+                    _ = try await calls.append(file.piece(at: 0, most: 1000), at: 0, to: other.url)
+                    let refused = try await failure(as: AppError.self) {
+                        _ = try await calls.append(file.piece(at: 0, most: 1000), at: 0, to: other.url)
+                    }
+                    #expect(refused?.errorClass == .conflict)
+                    try await calls.put(file, to: other.url)
+                    #expect(
+                        try await world.owner.int(
+                            "select count(*) from millrace.upload u where used_at is not null and not exists (select from millrace.upload_part p where p.upload = u.id)"
+                        ) == 2)
+                }
+            }
+        }
+    }
+
     @Test func `a document that is handed in twice waits once, and what waits is not replaced`() async throws {
         let away = try #require(URL(string: "http://127.0.0.1:\(try freePort())"))
         let directory = FileManager.default.temporaryDirectory.appending(path: "queue-\(UUID().uuidString)")

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Two apps, each with the phones of two people, as command-line programs. They use the product MillraceApp alone.
+// Two apps, each with the phones of two people, and a phone that sends scans, as command-line programs. They use the product MillraceApp alone.
 let package = Package(
     name: "phones",
     platforms: [.macOS(.v13)],
@@ -12,5 +12,7 @@ let package = Package(
             name: "peachy", dependencies: ["Phones", .product(name: "MillraceApp", package: "millrace")]),
         .executableTarget(
             name: "lifesignal", dependencies: ["Phones", .product(name: "MillraceApp", package: "millrace")]),
+        .executableTarget(
+            name: "scans", dependencies: ["Phones", .product(name: "MillraceApp", package: "millrace")]),
     ]
 )

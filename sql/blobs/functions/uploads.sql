@@ -168,9 +168,64 @@ begin
     if u.owner is not null or u.tenant is not null then
         perform millrace.blob_allow(the_blob, u.owner, u.tenant);
     end if;
+    perform millrace.blob_release(p.blob, 'part:' || the_upload) from (select distinct x.blob from millrace.upload_part x where x.upload = the_upload) p;
+    delete from millrace.upload_part x where x.upload = the_upload;
     return millrace.blob_keep(the_blob, 'upload:' || the_upload);
 end $$;
 select millrace.door_is('blobs', 'upload_arrived', 'worker, gateway', 'staff');
+
+-- How many bytes have come in parts; null: the link was used, and all of them have.
+create or replace function millrace.upload_came(the_upload uuid) returns bigint
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select case when coalesce((select millrace.upload_is_used(u) from millrace.upload u where u.id = the_upload), false) then null
+                else coalesce((select p.place + p.size from millrace.upload_part p where p.upload = the_upload order by p.n desc limit 1), 0) end
+$$;
+select millrace.door_is('blobs', 'upload_came', 'worker, gateway', 'staff');
+
+-- Goes on with a put where it ended. It takes the reservation from a put that may still hold it: that of a client or a gateway which is gone would
+-- keep the link for minutes, and what it adds later is refused. Null: another number of bytes has come.
+create or replace function millrace.upload_resume(the_upload uuid, the_expiry timestamptz, the_place bigint) returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    u millrace.upload := millrace.upload_locked(the_upload, the_expiry);
+    hold uuid := gen_random_uuid();
+begin
+    if millrace.upload_is_used(u) then
+        perform millrace.refuse('this link was used already', 'token', 'Ask for another.', '23505', 'conflict');
+    end if;
+    if millrace.upload_came(the_upload) is distinct from the_place then
+        return null;
+    end if;
+    update millrace.upload x set held = hold, held_until = millrace.now() + interval '5 minutes' where x.id = the_upload;
+    return hold;
+end $$;
+select millrace.door_is('blobs', 'upload_resume', 'worker, gateway', 'staff');
+
+-- The next part. Its blob is kept until all have come, or for as long as an upload that nobody takes over.
+create or replace function millrace.upload_part_add(the_upload uuid, the_hold uuid, the_place bigint, the_size bigint, the_blob bytea) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    last millrace.upload_part;
+begin
+    update millrace.upload u set held_until = millrace.now() + interval '5 minutes' where u.id = the_upload and u.held = the_hold;
+    select * into last from millrace.upload_part p where p.upload = the_upload order by p.n desc limit 1;
+    if not exists (select from millrace.upload u where u.id = the_upload and u.held = the_hold) or coalesce(last.place + last.size, 0) <> the_place then
+        perform millrace.refuse('an upload through this link is under way', 'token', 'Wait until it has ended.', '55006', 'conflict');
+    end if;
+    if last.n >= 10000 then
+        perform millrace.refuse('an upload comes in 10000 parts at most', 'token', 'Ask for another link, and send larger parts.', '54000', 'too_large');
+    end if;
+    insert into millrace.upload_part (upload, n, place, size, blob) values (the_upload, coalesce(last.n, 0) + 1, the_place, the_size, the_blob);
+    perform millrace.blob_keep(the_blob, 'part:' || the_upload);
+end $$;
+select millrace.door_is('blobs', 'upload_part_add', 'worker, gateway', 'staff');
+
+-- In their order.
+create or replace function millrace.upload_parts(the_upload uuid) returns table (blob bytea, size bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select p.blob, p.size from millrace.upload_part p where p.upload = the_upload order by p.n
+$$;
+select millrace.door_is('blobs', 'upload_parts', 'worker, gateway', 'staff');
 
 -- The uploaded blob; null: nothing yet. A room that takes it over keeps it under a name of its own, and releases this one:
 -- select millrace.blob_release(blob, storage_url).
@@ -179,7 +234,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select r.blob from millrace.blob_reference r where r.owner = 'upload:' || the_upload
 $$;
 
--- True for one worker in each span of time, which then sweeps. Uploads that no room has taken over are released.
+-- True for one worker in each span of time, which then sweeps. Uploads that no room has taken over are released, and parts of which not all have come.
 create or replace function millrace.blob_sweep_turn(every interval default '1 hour') returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -189,7 +244,7 @@ begin
     if not millrace.setting_turn('blobs_swept_at', every) then
         return false;
     end if;
-    for one in select r.blob, r.owner from millrace.blob_reference r where r.owner like 'upload:%' and r.at <= t - interval '2 days' limit 10000 loop
+    for one in select r.blob, r.owner from millrace.blob_reference r where (r.owner like 'upload:%' or r.owner like 'part:%') and r.at <= t - interval '2 days' limit 10000 loop
         perform millrace.blob_release(one.blob, one.owner);
     end loop;
     delete from millrace.upload u where u.id = any (array(select x.id from millrace.upload x where x.expires_at <= t - interval '2 days' order by x.expires_at limit 10000));

@@ -36,9 +36,10 @@ struct CrossOrigin: Sendable {
 
     static let allowed = [
         "Authorization", ClientTime.header, "Content-Type", "Idempotency-Key", "If-None-Match", "Last-Event-ID",
-        "X-Request-Id",
+        "Tus-Resumable", "Upload-Offset", "X-Request-Id",
     ]
     static let exposed = [
-        "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id",
+        "ETag", "Idempotent-Replayed", "RateLimit", "RateLimit-Policy", "Retry-After", "Tus-Resumable",
+        "Upload-Complete", "Upload-Length", "Upload-Offset", "X-Request-Id",
     ]
 }

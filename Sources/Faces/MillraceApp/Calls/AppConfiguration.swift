@@ -14,6 +14,8 @@ public struct AppConfiguration: Sendable {
     public var shortPatience = Duration.seconds(10)
     /// The same for a stream; the gateway says every 15 seconds that it lives.
     public var heartbeatPatience = Duration.seconds(45)
+    /// How many bytes of a larger file are sent at once. An upload that was broken off goes on behind what has come.
+    public var uploadPiece = 4 << 20
     /// Sent with each request, such as the app's name and version.
     public var userAgent = "MillraceApp"
     /// When calls stop for a while because the gateway does not answer.

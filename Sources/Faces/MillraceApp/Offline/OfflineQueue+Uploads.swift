@@ -61,12 +61,29 @@ extension OfflineQueue {
             else { throw AppError(.internal, "the file of the document \(id) is not on this device any more") }
             var args = operation.args
             args["file_name"] = nil
-            args["storage_url"] = .string(try await calls.store(file))
+            args["storage_url"] = .string(try await store(file, of: id))
             let made: UUID = try await calls.act("document_register", args)
             return OperationOutcome(operation, .applied, result: AppValue(made))
         } catch let error as AppError where error.endsAnUpload {
             return OperationOutcome(operation, .refused, error: error)
         }
+    }
+
+    /// Goes on behind what has come of it before, also by an app that was killed since.
+    private func store(_ file: DocumentFile, of id: UUID) async throws -> String {
+        let calls = sync.calls
+        if let link = await files.link(of: id) {
+            do {
+                try await calls.put(file, to: link.url)
+                return link.storageUrl
+            } catch let error as AppError where error.endsALink {
+                try await files.forgetLink(of: id)
+            }
+        }
+        let link = try await calls.link(for: file)
+        if calls.isInPieces(file) { try await files.keep(link, of: id) }
+        try await calls.put(file, to: link.url)
+        return link.storageUrl
     }
 }
 
@@ -77,6 +94,9 @@ extension QueuedOperation {
 }
 
 extension AppError {
+    /// Another link may do: this one is over, is used, or has come in too many parts.
+    fileprivate var endsALink: Bool { [.not_found, .conflict, .too_large].contains(errorClass) }
+
     /// Another attempt would be refused as well. What something on the way has said does not count; only our own servers say these classes.
     fileprivate var endsAnUpload: Bool {
         switch errorClass {

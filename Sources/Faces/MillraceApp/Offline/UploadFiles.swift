@@ -34,21 +34,54 @@ struct UploadFiles: Sendable {
         }
     }
 
-    func remove(_ id: UUID) async throws { try await onTurn { unlink(url(id).path) } }
+    func remove(_ id: UUID) async throws {
+        try await onTurn {
+            unlink(linkPath(id))
+            unlink(url(id).path)
+        }
+    }
+
+    // MARK: the link by which a part of it has come
+
+    private static let linkEnding = ".link"
+
+    private func linkPath(_ id: UUID) -> String { url(id).path + Self.linkEnding }
+
+    func keep(_ link: AppCalls.UploadLink, of id: UUID) async throws {
+        let bytes = try AppJSON.encode(link)
+        try await onTurn {
+            let fresh = linkPath(id) + ".new"
+            let open = try FileCalls.open(fresh, O_RDWR | O_CREAT | O_TRUNC)
+            defer { FileCalls.close(open) }
+            try FileCalls.write(open, bytes, at: 0)
+            try FileCalls.sync(open)
+            try FileCalls.rename(fresh, linkPath(id))
+        }
+    }
+
+    /// nil: there is none, or it cannot be read; then the file is sent from its beginning.
+    func link(of id: UUID) async -> AppCalls.UploadLink? {
+        try? await onTurn {
+            try AppJSON.decode(
+                AppCalls.UploadLink.self, from: Data(contentsOf: URL(fileURLWithPath: linkPath(id))))
+        }
+    }
+
+    func forgetLink(of id: UUID) async throws { try await onTurn { _ = unlink(linkPath(id)) } }
 
     /// Removes what a crash has left of files that nothing waits for.
     func sweep(keeping ids: Set<UUID>) async throws {
         try await onTurn {
             let names = Set(ids.map { $0.uuidString.lowercased() })
             guard access(directory.path, F_OK) == 0 else { return }
-            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !names.contains(name)
-            {
+            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            where !names.contains(name.hasSuffix(Self.linkEnding) ? String(name.dropLast(5)) : name) {
                 unlink(directory.appendingPathComponent(name).path)
             }
         }
     }
 
-    private func onTurn(_ body: @escaping @Sendable () throws -> Void) async throws {
+    private func onTurn<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             turn.async { continuation.resume(with: Result { try body() }) }
         }

@@ -20,7 +20,8 @@ package struct World: Sendable {
     }
 
     /// The app of a person on a phone: with the files that the phone has, or with none, as after an installation.
-    package func phone(_ person: String, _ name: String) async throws -> Phone {
+    /// - Parameter piece: of a large file; nil: as apps have it.
+    package func phone(_ person: String, _ name: String, piece: Int? = nil) async throws -> Phone {
         let token = tokens[person] ?? ""
         var configuration = AppConfiguration(url: url) { _ in token }
         // Times decide nothing here: a read waits for the gateway as long as it takes, and tries again soon.
@@ -30,6 +31,7 @@ package struct World: Sendable {
         configuration.breaker = .off
         configuration.patience = .seconds(60)
         configuration.shortPatience = .seconds(60)
+        if let piece { configuration.uploadPiece = piece }
         let files = directory(person, name)
         let app = try await AppClient.live(configuration, person: person, offline: files, deviceName: name)
         guard let queue = app.queue else { throw Wrong("\(person)'s app has no queue") }
