@@ -21,8 +21,8 @@ except ImportError:
     TusClient = None
 
 PEOPLE = ["ada", "ben"]
-FILES = 3
-SIZE = 16_000_000
+FILES = 2
+SIZE = 12_000_000
 PIECE = 1 << 20
 # What a proxy and the system hold beside the piece that is on its way.
 BUFFERS = 3 << 20
@@ -98,7 +98,7 @@ def play(rig, phones, proxy):
                 say((phones.place / f"{person}.log").read_text()[-1500:])
             raise SystemExit("the files have not come in five minutes")
         if proxy.sent >= at:
-            at += 9_000_000
+            at += 6_000_000
             victim = choice.choice([*PEOPLE, "gateway"])
             if victim == "gateway":
                 rig.kill("gateway")
