@@ -27,6 +27,7 @@ def options():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--only", action="append", default=[], choices=PEERS)
+    parser.add_argument("--debug", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--strict", action="store_true")
     return parser.parse_args()
@@ -38,11 +39,12 @@ class Package:
     def __init__(self, given, name):
         self.given, self.name = given, name
         self.folder = pathlib.Path(given.work) / f"{name}-peer"  # its identity, which must not be that of a package it uses
-        self.program = self.folder / ".build/release/peer"
+        self.mode = "debug" if given.debug else "release"
+        self.program = self.folder / f".build/{self.mode}/peer"
 
     def build(self):
         """What it took, as it was when it was built from nothing."""
-        noted = self.folder / "built.json"
+        noted = self.folder / f"built-{self.mode}.json"
         sources = self.folder / "Sources/peer"
         sources.mkdir(parents=True, exist_ok=True)
         place = HERE / "swift"
@@ -53,7 +55,7 @@ class Package:
                 shutil.copyfile(source, target)
         shared = pathlib.Path(self.given.work)
         say(f"{self.name}: building")
-        command = ["swift", "build", "-c", "release", "--product", "peer", "--static-swift-stdlib",
+        command = ["swift", "build", "-c", self.mode, "--product", "peer", "--static-swift-stdlib",
                    "--package-path", str(self.folder), "--cache-path", str(shared / "cache"),
                    "--security-path", str(shared / "security"), "--resolver-fingerprint-checking", "warn"]
         spent = self.run_build(command)
@@ -64,8 +66,8 @@ class Package:
         return json.loads(noted.read_text()) | {"mb": stripped.stat().st_size / 1e6, "version": self.version()}
 
     def run_build(self, command):
-        """What it has taken, with earlier ones that were stopped or failed: a build goes on where the last one ended."""
-        said, tally = self.folder / "said", self.folder / "spent.json"
+        """What it has taken, with earlier ones that failed: a build goes on where the last one ended. One that was stopped begins again."""
+        said, tally = self.folder / "said", self.folder / f"spent-{self.mode}.json"
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
         spent = json.loads(tally.read_text()) if tally.exists() else {"cpu_seconds": 0.0, "seconds": 0.0}
         try:
@@ -76,11 +78,12 @@ class Package:
                 except SystemExit:
                     build.terminate()
                     raise
-        finally:
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent["cpu_seconds"] += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            spent["seconds"] += time.time() - began
-            tally.write_text(json.dumps(spent))
+        except OSError as error:
+            raise RuntimeError(f"the build cannot be started: {error}") from error
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent["cpu_seconds"] += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        spent["seconds"] += time.time() - began
+        tally.write_text(json.dumps(spent))
         if code:
             errors = [line for line in said.read_text().splitlines() if "error:" in line]
             raise RuntimeError(f"the build failed, see {said}: {(errors or ['?'])[0]}")
@@ -273,7 +276,21 @@ class Workers:
 
 
 def figures(row):
-    crash, drain = row["crash"], row["drain"]
+    crash, is_debug = row["crash"], row["debug"]
+    for what, *more in speeds(row, row["drain"]):
+        yield ("built without optimization: " if is_debug else "") + what, *more
+    yield "crash test: accepted jobs", crash["accepted"], "{:,}", None
+    yield "crash test: lost", crash["lost"], "{:,}", min
+    yield "crash test: done twice", crash["twice"], "{:,}", min
+    yield "crash test: all done after, s", crash["settled_seconds"], "{:.1f}", min
+    yield "crash test: workers that ended by themselves", crash["ended_alone"], "{:,}", min
+    yield "outside packages", row["build"]["packages"], "{:,}", min
+    if not is_debug:
+        yield "built from nothing, s of processor time", row["build"]["cpu_seconds"], "{:,.0f}", min
+        yield "program, stripped, MB", row["build"]["mb"], "{:,.1f}", min
+
+
+def speeds(row, drain):
     best = max(drain.values(), key=lambda one: one["per_second"])
     yield "no-op jobs a second, best of 1 and 2 workers", best["per_second"], "{:,.0f}", max
     yield "enqueued one at a time, a second", row["insert_one_per_second"], "{:,.0f}", max
@@ -283,14 +300,6 @@ def figures(row):
     yield "memory of a worker, MB", max(one["mb"] for one in drain.values()), "{:,.0f}", min
     yield "pick-up, median, ms", row["pick_up_ms"]["p50"], "{:.2f}", min
     yield "pick-up, 99 of 100, ms", row["pick_up_ms"]["p99"], "{:.2f}", min
-    yield "crash test: accepted jobs", crash["accepted"], "{:,}", None
-    yield "crash test: lost", crash["lost"], "{:,}", min
-    yield "crash test: done twice", crash["twice"], "{:,}", min
-    yield "crash test: all done after, s", crash["settled_seconds"], "{:.1f}", min
-    yield "crash test: workers that ended by themselves", crash["ended_alone"], "{:,}", min
-    yield "outside packages", row["build"]["packages"], "{:,}", min
-    yield "built from nothing, s of processor time", row["build"]["cpu_seconds"], "{:,.0f}", min
-    yield "program, stripped, MB", row["build"]["mb"], "{:,.1f}", min
 
 
 def shown(what, value, form):
@@ -345,7 +354,7 @@ def main():
             package = Package(given, name)
             built = package.build()
             rows[name] = bench.measure(package, max(1000, int(PEERS[name] * given.scale)))
-            rows[name] |= {"build": built, "crash": bench.crash(package)}
+            rows[name] |= {"debug": given.debug, "build": built, "crash": bench.crash(package)}
             (package.folder / "row.json").write_text(json.dumps(rows[name], indent=2))  # for one who breaks off before the end
         except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             rows[name] = {"failure": str(error) or repr(error)}
