@@ -148,6 +148,7 @@ package struct Migrator: Sendable {
             }
         }
         try await refresh(plan.rooms, on: connection)
+        try await Queue.noteOrigin(on: connection)
         report.refreshed = true
         if report.isNew { try await connection.execute("select millrace.maintain()", deadline: Self.deadline) }
         report.notes = try await said(on: connection)

@@ -28,6 +28,32 @@ extension Alarm {
         look:
             "psql -c 'select pid, usename, application_name, state, xact_start from pg_stat_activity order by xact_start'"
     )
+    package static let oldVersions = Alarm(
+        "old row versions are kept",
+        look:
+            "psql -c 'select gid, owner, prepared from pg_prepared_xacts' -c 'select slot_name, active, xmin, catalog_xmin from pg_replication_slots' -c 'select application_name, backend_xmin from pg_stat_replication'"
+    )
+    package static let heldUp = Alarm(
+        "a client holds up the queue",
+        look: "psql -c 'select pid, pg_blocking_pids(pid), application_name, state, xact_start from pg_stat_activity'")
+    package static let subtransactions = Alarm(
+        "a transaction has many subtransactions",
+        look:
+            "psql -c \"select pid, count(*) from pg_locks where locktype = 'transactionid' group by 1 order by 2 desc\""
+    )
+    package static let lockTable = Alarm(
+        "the table of locks fills up", look: "psql -c 'select pid, count(*) from pg_locks group by 1 order by 2 desc'")
+    package static let notifyLock = Alarm(
+        "commits wait for each other to notify",
+        look: "psql -c \"select application_name, query from pg_stat_activity where wait_event_type = 'Lock'\"")
+    package static let catalogue = Alarm(
+        "the catalogue is full of dead rows",
+        look: "psql -c 'select relname, n_dead_tup, last_autovacuum from pg_stat_sys_tables order by 2 desc limit 5'")
+    package static let identifiers = Alarm(
+        "numbers of transactions run out",
+        look:
+            "psql -c 'select datname, age(datfrozenxid), mxid_age(datminmxid) from pg_database' -c 'select * from pg_stat_progress_vacuum'"
+    )
     package static let strayHistory = Alarm("history lies in a default partition", look: "millrace doctor")
     package static let testClock = Alarm("a test clock is installed", look: "millrace doctor")
     package static let failingRuns = Alarm("runs of a kind fail", look: "millrace failures list")
@@ -43,7 +69,7 @@ extension Alarm {
         .strandedBuild, .stuckHandlers, .endsWorkers, .cancelIgnored, .silentWorker, .notWritable, .workerClock,
         .brokenSchedule, .overdueSchedule, .missedTimes, .providerOpen, .providerForced, .openTransaction,
         .strayHistory, .testClock, .failingRuns, .failingBuild, .retries, .pausedQueue, .unservedRoom, .mailFiles,
-        .failingHook,
+        .failingHook, .oldVersions, .heldUp, .subtransactions, .lockTable, .notifyLock, .catalogue, .identifiers,
     ]
 
     /// The core's, and those of these rooms.

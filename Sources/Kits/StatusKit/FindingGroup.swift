@@ -42,10 +42,11 @@ package struct FindingGroup: Sendable {
     /// What cannot wait stands first: nothing runs, then something fails for many, then what one job or one worker has.
     private static let order: [Alarm] = [
         .condition, .unknownState, .notWritable, .noWorker, .noPartitions, .fewConnections, .providerOpen,
-        .failingBuild, .failingRuns,
+        .heldUp, .lockTable, .failingBuild, .failingRuns,
         .lateQueue, .pausedQueue, .unservedRoom, .unknownKind, .strandedBuild, .retries, .silentWorker, .stuckHandlers,
         .endsWorkers, .deadJobs, .overdueSchedule, .brokenSchedule, .missedTimes, .providerForced, .cancelIgnored,
-        .workerClock, .openTransaction, .failingHook, .mailFiles, .strayHistory, .testClock,
+        .workerClock, .notifyLock, .subtransactions, .openTransaction, .oldVersions, .catalogue, .identifiers,
+        .failingHook, .mailFiles, .strayHistory, .testClock,
     ]
 
     /// Groups in the order in which they should be looked at. Alarms of rooms stand with the core's of their severity, behind those that stop work.
@@ -65,7 +66,7 @@ package struct FindingGroup: Sendable {
             return FindingGroup(alarm: alarm, findings: own.map(\.element))
         }
         func place(_ group: FindingGroup) -> Double {
-            order.firstIndex(of: group.alarm).map(Double.init) ?? 11.5
+            order.firstIndex(of: group.alarm).map(Double.init) ?? 13.5
         }
         return groups.enumerated().sorted { left, right in
             if left.element.severity != right.element.severity { return left.element.severity > right.element.severity }

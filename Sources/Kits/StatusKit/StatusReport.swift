@@ -42,6 +42,8 @@ package struct StatusReport: Sendable {
     package var parts: [RoomPart] = []
     /// How many more workers can open.
     package var connections: Section<ConnectionsLeft> = .known(ConnectionsLeft(left: .max, limit: .server))
+    /// What may slow the queue down or stop it from outside.
+    package var dangers: Section<[DangerRow]> = .known([])
     /// Kinds that go wrong.
     package var troubles: Section<[TroubleRow]> = .known([])
     /// Runs and jobs that take a worker's slots or its life.
@@ -208,6 +210,9 @@ package struct StatusReport: Sendable {
         let bounds = Self.bounds(cap)
         connections = await Self.section { () throws(PostgresError) in
             try await Queue.connectionsLeft(on: connection, deadline: patience)
+        }
+        dangers = await Self.section { () throws(PostgresError) in
+            try await Queue.dangers(on: connection, deadline: patience)
         }
         troubles = await Self.section { () throws(PostgresError) in
             try await Queue.troubles(cap: bounds.retries, on: connection, deadline: patience)

@@ -34,7 +34,7 @@ extension StatusReport {
             say(.noPartitions, .critical, "no partition of job lies ahead")
         }
         if let connections = connections.value, connections.left < StatusReport.connectionsOfWorker {
-            say(.fewConnections, .degraded, connections.sentence)
+            say(.fewConnections, .degraded, connections.sentence + mostConnections)
         }
         for queue in queues.value ?? [] where queue.isLate && queue.pausedAt == nil {
             say(
@@ -129,6 +129,10 @@ extension StatusReport {
                 "a transaction of \(pin.owner) (pid \(pin.pid)) has been open for \(Humane.duration(.seconds(pin.age)))"
                     + "\(pin.isIdle ? ", is idle" : "") and keeps old row versions",
                 command: "psql -c 'select pg_terminate_backend(\(pin.pid))'", age: pin.age)
+        }
+        found += dangerFindings
+        if let reason = dangers.reason {
+            say(.unknownState, .degraded, "what holds the database up is unavailable: \(reason)")
         }
         if let strays = partitions.value?.strays, strays > 0 {
             say(.strayHistory, .degraded, "\(Humane.count(strays)) rows of history lie in a default partition")

@@ -39,6 +39,6 @@ enum LoadVerbs {
         .loadUpgrade,
         .loadSupervisor, .loadMail,
         .loadQuests, .loadPeople, .loadGatewayStreams, .loadHostile, .loadCheckIns, .loadPush, .loadDocuments,
-        .loadStalls, .loadRehearse, .loadChat, .loadAI, .loadRecovery,
+        .loadDisasters, .loadStalls, .loadRehearse, .loadChat, .loadAI, .loadRecovery,
     ]
 }

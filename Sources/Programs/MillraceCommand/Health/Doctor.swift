@@ -49,6 +49,7 @@ struct Doctor {
             await look(.openTransactions) { () throws(PostgresError) in
                 Self.judge(try await Queue.pins(on: connection))
             })
+        checks += await dangers()
         checks.append(await look(.workers) { () throws(PostgresError) in try await workers() })
         checks.append(
             await look(.workerClocks) { () throws(PostgresError) in

@@ -16,6 +16,13 @@ enum Subject: String, Sendable, CaseIterable {
     case rightsOfOthers = "rights of others"
     case claims = "claims of people"
     case openTransactions = "open transactions"
+    case oldVersions = "old row versions"
+    case subtransactions
+    case locks
+    case catalogue
+    case identifiers = "numbers of transactions"
+    case disk
+    case origin
     case partitions
     case deadRows = "dead rows"
     case limits

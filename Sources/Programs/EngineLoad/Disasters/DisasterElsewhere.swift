@@ -1,0 +1,85 @@
+import Clusters
+import CommandKit
+import Glibc
+import LoadKit
+import MillraceQueues
+import Postgres
+import Subprocesses
+
+/// Disasters that need a server of their own: a disk that fills, and a copy.
+struct DisasterElsewhere: Sendable {
+    typealias Play = (Disaster, DisasterWorld, () async throws -> MadeDisaster) async throws -> DisasterOutcome
+
+    let invocation: Invocation
+    let directory: String
+    let cluster: Cluster
+    let isLong: Bool
+
+    func all(_ chosen: [Disaster], play: Play) async throws -> [DisasterOutcome] {
+        var outcomes: [DisasterOutcome] = []
+        if chosen.contains(.restored) { outcomes.append(try await restored()) }
+        if chosen.contains(.disk) { outcomes.append(try await disk(play)) }
+        return outcomes
+    }
+
+    /// A dump of the first server's database in another server. Workers that are started there do everything twice.
+    private func restored() async throws -> DisasterOutcome {
+        var outcome = DisasterOutcome(disaster: .restored)
+        let copy = try Scratch.cluster(directory + "/copy", invocation, settings: DisasterWorld.settings)
+        try await copy.open()
+        let dump = directory + "/dump"
+        let office = try await Connection.open(ConnectionOptions(location: copy.url()), name: "load")
+        try await office.run(script: .shipped(Array("drop schema if exists millrace cascade".utf8)))
+        await office.close()
+        for (program, words) in [
+            ("pg_dump", ["--format=custom", "--file=\(dump)", cluster.url()]),
+            ("pg_restore", ["--exit-on-error", "--dbname=\(copy.url())", dump]),
+        ] where !Self.run(["\(cluster.binaries.directory)/\(program)"] + words) {
+            outcome.skipped = "\(program) failed"
+            return outcome
+        }
+        let watch = DisasterWatch(directory: directory, location: copy.url(), environment: invocation.environment)
+        let answer = try await watch.ask(
+            MadeDisaster(culprits: ["migrated on another server"]) {}, within: .seconds(15))
+        (outcome.namedBy, outcome.seconds) = (answer?.by, answer?.seconds)
+        (outcome.sentence, outcome.command) = (answer?.sentence, answer?.command)
+        try await copy.close(.fast)
+        return outcome
+    }
+
+    private func disk(_ play: Play) async throws -> DisasterOutcome {
+        guard let disk = LedgerDisk(in: directory) else {
+            var outcome = DisasterOutcome(disaster: .disk)
+            outcome.skipped = "not made: this process may not mount a disk"
+            return outcome
+        }
+        LoadGround.atEnd { disk.close() }
+        chmod(disk.directory, 0o777)
+        let full = try Scratch.cluster(disk.directory + "/pg", invocation, settings: ["max_wal_size": "64MB"])
+        try await full.open()
+        let connection = try await Connection.open(ConnectionOptions(location: full.url()), name: "load")
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
+        await connection.close()
+        let world = try await DisasterWorld(invocation, directory: directory, cluster: full, isLong: isLong)
+        let outcome = try await play(.disk, world) {
+            disk.fill()
+            return MadeDisaster(culprits: ["No space left on device"]) {
+                disk.empty()
+                // It may have stopped itself.
+                if !full.isRunning() { try await full.open() }
+            }
+        }
+        try await world.stop()
+        try await full.close(.fast)
+        return outcome
+    }
+
+    private static func run(_ words: [String]) -> Bool {
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { Glibc.close(nothing) }
+        var child = Subprocess(words[0], Array(words.dropFirst()))
+        child.descriptors = [(nothing, 0), (nothing, 1), (nothing, 2)]
+        child.hasOwnGroup = false
+        return (try? child.start()).flatMap(Subprocess.wait) == 0
+    }
+}
