@@ -37,7 +37,7 @@ import Testing
             let said = "the database has 7 connections left, and a worker needs 8 to start"
             try await eventually("seven are too few") {
                 let outcome = await Self.status(cluster.url())
-                return outcome.code == .degraded && outcome.output.hasPrefix("DEGRADED  \(said)\n")
+                return outcome.code == .degraded && outcome.output.hasPrefix("DEGRADED  \(said); ")
             }
             // One who may not see what kind of sessions others have.
             try await eventually("the worker's role counts them too") {
@@ -63,7 +63,7 @@ import Testing
             #expect(
                 role.code == .degraded
                     && role.output.hasPrefix(
-                        "DEGRADED  the role app has 7 connections left of its own limit, and a worker needs 8 to start\n"
+                        "DEGRADED  the role app has 7 connections left of its own limit, and a worker needs 8 to start; "
                     ), "\(role.output)")
             try await observer.run("alter role app connection limit -1; alter database millrace connection limit 9")
             try await eventually("the database's own limit is told") {
@@ -71,7 +71,7 @@ import Testing
                 let outcome = await Self.status(cluster.url())
                 return outcome.code == .degraded
                     && outcome.output.hasPrefix(
-                        "DEGRADED  the database millrace has 5 connections left of its own limit, and a worker needs 8 to start\n"
+                        "DEGRADED  the database millrace has 5 connections left of its own limit, and a worker needs 8 to start; "
                     )
             }
             let json = try JSONValue.read(

@@ -55,6 +55,21 @@ import Testing
         #expect(settings.warnings.isEmpty, "\(settings.warnings)")
     }
 
+    @Test func `the packages have a unit for each role, which they start again and stop`() throws {
+        func text(_ file: String) throws -> String {
+            try String(contentsOf: Self.folder.appending(path: file), encoding: .utf8)
+        }
+        let packed = try text("packages")
+        for role in ["worker", "gateway", "console", "waker"] {
+            let unit = role == "worker" ? "millrace" : "millrace-\(role)"
+            #expect(packed.contains("\nunit \(unit) \(role) \"Millrace \(role)\"\n"), "\(role)")
+            for script in ["postinst", "prerm", "postrm"] {
+                let list = try text("packages.d/\(script)").firstMatch(of: /for unit in ([a-z -]+);/)?.1 ?? ""
+                #expect(list.split(separator: " ").contains(Substring(unit)), "\(script) knows no \(unit)")
+            }
+        }
+    }
+
     @Test func `the unit gives a drain the time it needs`() throws {
         let text = try String(contentsOf: Self.folder.appending(path: "millrace.service"), encoding: .utf8)
         let lines = text.split(separator: "\n")

@@ -61,6 +61,10 @@ import Testing
                 "watches ended", "reads of", "questions beyond", "calls that were", "told of", "errors other than",
             ],
             counts: [("select count(*) from millrace.family", 0)], template: .movableClock),
+        // Its own Postgres; one disaster of each sort that takes no time to make.
+        Form(
+            "disasters --short --jobs 10 --only idle,subtransactions,rows,partition,migration",
+            judged: ["disasters whose cause", "jobs that were answered and lost", "MultiXacts"]),
         Form("stalls --each 1", judged: ["share of right answers", "stalls without an answer"]),
         Form(
             "gateway-streams --streams 20 --rate 20 --jobs 20 --seconds 2",

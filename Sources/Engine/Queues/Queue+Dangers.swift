@@ -99,12 +99,12 @@ extension Queue {
                     and exists (select from held h join pg_class c on c.oid = h.relation where h.pid = b.waits and c.relnamespace = to_regnamespace('millrace'))
                   group by 2, 3, s.state, s.age order by 5 desc limit 1)
                 union all
-                -- Rows that are locked are passed over by claims; inserts of callers hold another mode.
+                -- Rows that are locked are passed over by claims, and a locked table stops them; inserts of callers hold another mode.
                 (select 'rows', h.pid, s.owner, coalesce(s.state, '') || '|' || string_agg(distinct c.relname::text, ','), count(*), s.age
                    from held h join stats s using (pid) join pg_class c on c.oid = h.relation
-                  where h.granted and s.here and s.backend_type = 'client backend' and s.age > 5 and c.relnamespace = to_regnamespace('millrace')
-                    and c.relname in ('ready', 'lease', 'timer', 'beat', 'session')
-                    and h.mode in ('RowShareLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+                  where h.granted and s.here and s.backend_type = 'client backend' and c.relnamespace = to_regnamespace('millrace') and c.relkind in ('r', 'p')
+                    and (s.age > 5 and c.relname in ('ready', 'lease', 'timer', 'beat', 'session') and h.mode in ('RowShareLock', 'ShareLock', 'ShareRowExclusiveLock')
+                         or s.age > 2 and h.mode in ('ExclusiveLock', 'AccessExclusiveLock'))
                   group by 2, 3, s.state, s.age order by s.age desc limit 1)
                 union all
                 (select 'catalogue', null, t.relname::text, pg_size_pretty(pg_table_size(t.relid)), t.n_dead_tup, t.n_live_tup::float8

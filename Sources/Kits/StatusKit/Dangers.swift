@@ -51,6 +51,12 @@ extension DangerRow {
         }
     }
 
+    /// Who is named as holding up others is not named again for the same locks.
+    package static func once(_ rows: [DangerRow]) -> [DangerRow] {
+        let blocker = rows.first { $0.sort == .blocker }?.pid
+        return rows.filter { $0.sort != .rows || $0.pid != blocker }
+    }
+
     private var span: String { Humane.duration(.seconds(age ?? 0)) }
     private var session: String { pid.map { "\(owner) (pid \($0))" } ?? owner }
     /// The state of a session, and the tables that it holds.
@@ -85,7 +91,7 @@ extension DangerRow {
                 "\(Humane.count(amount, "session")) of this database wait\(amount == 1 ? "s" : "") for \(session), which has been in a transaction for \(span), \(state)\(held)"
         case .rows:
             return
-                "\(session), in a transaction for \(span), \(state), has locked rows of \(tables): workers pass them over or wait"
+                "\(session), in a transaction for \(span), \(state), has locked \(tables), or rows of it: workers pass them over, or wait"
         case .catalogue:
             return
                 "\(owner), \(detail), has \(Humane.count(amount)) dead rows beside \(Humane.count(Int(age ?? 0))) living: every plan is slow. Something makes and drops many tables, or keeps old row versions"
@@ -116,7 +122,8 @@ extension StatusReport {
     /// One that `pins` names is said there.
     var dangerFindings: [Finding] {
         let isPinned = pins.value?.contains(where: \.isTooOld) == true
-        return (dangers.value ?? []).filter { $0.isAlarm && !($0.sort == .transaction && isPinned) }.map { danger in
+        return DangerRow.once(dangers.value ?? []).filter { $0.isAlarm && !($0.sort == .transaction && isPinned) }.map {
+            danger in
             Finding(
                 alarm: danger.alarm, severity: .degraded, sentence: danger.sentence, command: danger.command,
                 age: danger.sort == .catalogue ? nil : danger.age)

@@ -93,10 +93,16 @@ package struct StatusReport: Sendable {
         of rooms: [Room], on connection: Connection, cap: Int?, patience: Duration
     ) async throws -> StatusReport {
         let bounds = Self.bounds(cap)
+        let dangers = await section { () throws(PostgresError) in
+            try await Queue.dangers(on: connection, deadline: patience)
+        }
+        // What waits behind somebody's lock is not waited for: who holds it is the answer.
+        let isHeldUp = dangers.value?.contains { $0.alarm == .heldUp } == true
+        let patience = isHeldUp ? min(patience, .milliseconds(250)) : patience
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
         var report = StatusReport(
             schema: schema,
-            queues: try await queues(on: connection, cap: cap, patience: patience),
+            queues: try await queues(on: connection, cap: cap, patience: patience, isHeldUp: isHeldUp),
             rates: await section { () throws(PostgresError) in
                 try await Queue.rates(on: connection, deadline: patience)
             },
@@ -142,6 +148,7 @@ package struct StatusReport: Sendable {
                 try await Queue.partitions(on: connection, deadline: patience)
             },
             cap: cap)
+        report.dangers = dangers
         await report.estimate(on: connection, patience: patience)
         await report.readTroubles(on: connection, patience: patience)
         await report.readParts(of: rooms, on: connection, patience: patience)
@@ -211,9 +218,6 @@ package struct StatusReport: Sendable {
         connections = await Self.section { () throws(PostgresError) in
             try await Queue.connectionsLeft(on: connection, deadline: patience)
         }
-        dangers = await Self.section { () throws(PostgresError) in
-            try await Queue.dangers(on: connection, deadline: patience)
-        }
         troubles = await Self.section { () throws(PostgresError) in
             try await Queue.troubles(cap: bounds.retries, on: connection, deadline: patience)
         }
@@ -239,12 +243,12 @@ package struct StatusReport: Sendable {
 
     /// A login without the right to count jobs is told that, and not that everything is in trouble.
     private static func queues(
-        on connection: Connection, cap: Int?, patience: Duration
+        on connection: Connection, cap: Int?, patience: Duration, isHeldUp: Bool
     ) async throws(PostgresError) -> Section<[QueueDepth]> {
         do throws(PostgresError) {
             return .known(try await Queue.depths(cap: cap, on: connection, deadline: patience))
         } catch {
-            guard error.sqlState != "42501" else { throw error }
+            guard error.sqlState == "42501" || isHeldUp else { throw error }
             return .unavailable(DatabaseFailure(error).sentence)
         }
     }

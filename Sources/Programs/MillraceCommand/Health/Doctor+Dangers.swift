@@ -17,6 +17,7 @@ extension Doctor {
     }
 
     static func judge(_ rows: [DangerRow]) -> [(Subject, Check.Result)] {
+        let rows = DangerRow.once(rows)
         func worst(_ sorts: [DangerRow.Sort], ok: String) -> Check.Result {
             let found = rows.filter { sorts.contains($0.sort) && $0.isWorthAWarning }.map(\.sentence)
             guard let first = rows.first(where: { sorts.contains($0.sort) && $0.isWorthAWarning }) else {
