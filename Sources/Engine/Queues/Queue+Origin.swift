@@ -1,7 +1,7 @@
 package import Postgres
 
 /// On which server the schema was migrated, and which one this is: a copy has the other's setting.
-package struct Origin: Sendable, Equatable {
+package struct SchemaOrigin: Sendable, Equatable {
     package var migratedOn: String?
     package var server: String?
 
@@ -14,12 +14,12 @@ package struct Origin: Sendable, Equatable {
 extension Queue {
     private static let server: SQL = "select system_identifier::text from pg_control_system()"
 
-    package static func origin(on connection: Connection) async throws(PostgresError) -> Origin {
+    package static func origin(on connection: Connection) async throws(PostgresError) -> SchemaOrigin {
         let server = try await connection.query(Self.server) { row throws(PostgresError) in try row.string(0) }.first
         let noted = try await connection.query(
             "select value from millrace.setting where name = 'server'"
         ) { row throws(PostgresError) in try row.string(0) }.first
-        return Origin(migratedOn: noted, server: server)
+        return SchemaOrigin(migratedOn: noted, server: server)
     }
 
     /// In a migration: this server is the schema's own. Not where a provider does not tell which it is.

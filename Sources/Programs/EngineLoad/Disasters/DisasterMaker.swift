@@ -178,12 +178,12 @@ struct DisasterMaker: Sendable {
 
     /// Twenty jobs of another queue, which nobody can take.
     private func rows() async throws -> MadeDisaster {
+        try await world.run("select millrace.pause('held')")
         try await world.run(
             "select millrace.enqueue('practice.nothing', '{}', queue => 'held') from generate_series(1, 20)")
-        // The queue is paused before it is known to workers' claims.
         let session = try await world.session("support")
-        try await world.run(
-            "begin; select * from millrace.ready for update; select * from millrace.session for update", on: session)
+        try await world.run("begin; select * from millrace.ready for update", on: session)
+        try await world.run("select millrace.resume('held')")
         return MadeDisaster(culprits: ["support", "\(try await world.pid(of: session))"]) {
             try await session.execute("rollback")
             await session.close()
@@ -191,10 +191,8 @@ struct DisasterMaker: Sendable {
     }
 
     private func partition() async throws -> MadeDisaster {
-        let before = try await world.office.int("select last_value from millrace.seq")
         try await world.run("select setval('millrace.seq', (last_value + 200000000)) from millrace.seq")
         return MadeDisaster(culprits: ["no partition of job lies ahead"]) {
-            _ = before
             try await world.run("select millrace.maintain()")
         }
     }
@@ -218,15 +216,15 @@ struct DisasterMaker: Sendable {
 
     /// As slow as on a large table.
     private func freeze() async throws -> MadeDisaster {
-        for setting in [
-            "autovacuum_vacuum_cost_delay = '100ms'", "autovacuum_vacuum_cost_limit = 1", "autovacuum_naptime = '1s'",
-        ] {
-            try await world.run("alter system set \(setting)")
-        }
+        let settings = [
+            "autovacuum_vacuum_cost_delay": "'100ms'", "autovacuum_vacuum_cost_limit": "1",
+            "autovacuum_naptime": "'1s'",
+        ]
+        for (name, value) in settings { try await world.run("alter system set \(name) = \(value)") }
         try await world.run("select pg_reload_conf()")
         try await world.pass(110_000)
         return MadeDisaster(culprits: ["wraparound"]) {
-            try await world.run("alter system reset all")
+            for name in settings.keys { try await world.run("alter system reset \(name)") }
             try await world.run("select pg_reload_conf()")
         }
     }

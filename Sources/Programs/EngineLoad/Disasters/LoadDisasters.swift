@@ -142,7 +142,7 @@ struct DisasterScenario: Sendable {
                 .atMost(
                     "jobs that were answered and lost", 0, measured: Double(all.reduce(0) { $0 + $1.lost }), unit: ""),
                 Bar(
-                    what: "disasters that are no outage, with a median pick-up above twice the calm one", bar: "none",
+                    what: "disasters beside outages, with a median pick-up above twice the calm one", bar: "none",
                     measured: list(quick), met: quick.isEmpty),
                 .atMost("MultiXacts that all jobs together have made", 0, measured: Double(multixacts), unit: ""),
             ],

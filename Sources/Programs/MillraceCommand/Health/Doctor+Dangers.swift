@@ -69,7 +69,7 @@ extension Doctor {
         }
     }
 
-    static func judge(_ origin: Origin) -> Check.Result {
+    static func judge(_ origin: SchemaOrigin) -> Check.Result {
         guard let made = origin.migratedOn, let now = origin.server else { return .ok("not known") }
         guard made != now else { return .ok("it was migrated on this server") }
         return .warning(
