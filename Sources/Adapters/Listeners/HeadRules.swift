@@ -8,6 +8,8 @@ struct HeadRules: Sendable {
     }
 
     let routes: [Route]
+    /// Those that are there now, and were not from the beginning.
+    var more: (@Sendable () -> [Route])?
     let token: AccessToken?
     var refusing: (@Sendable (ErrorAnswer, [Header]) -> Response)?
     var largestHead = 16_384
@@ -22,7 +24,7 @@ struct HeadRules: Sendable {
             return .answer(response(to: refusal, head.headers), pattern: nil)
         }
         let path = head.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        let here = routes.compactMap { route in route.match(path).map { (route, $0) } }
+        let here = (routes + (more?() ?? [])).compactMap { route in route.match(path).map { (route, $0) } }
         guard let pattern = here.first?.0.pattern else {
             let refusal = ErrorAnswer(.notFound, "there is nothing here")
             return .answer(response(to: refusal, head.headers), pattern: nil)

@@ -21,6 +21,8 @@ package final class Listener: Sendable {
         package var grace = Duration.seconds(10)
         /// The form of an error that the listener finds before a handler is called; nil: that of `ErrorAnswer`.
         package var refusing: (@Sendable (ErrorAnswer, [Header]) -> Response)?
+        /// Routes that come while it runs.
+        package var more: (@Sendable () -> [Route])?
         package var headPatience = Duration.seconds(15)
         package var stallPatience = Duration.seconds(20)
 
@@ -67,7 +69,8 @@ package final class Listener: Sendable {
         let tally = AnswerTally(log)
         self.tally = tally
         daemon = Daemon(
-            HeadRules(routes: routes, token: options.token, refusing: options.refusing), openConnections,
+            HeadRules(routes: routes, more: options.more, token: options.token, refusing: options.refusing),
+            openConnections,
             serve: { exchange, route, request in
                 Task { await Self.serve(exchange, route, request, log) }  // each is cancelled when its own client goes
             },

@@ -38,6 +38,11 @@ package struct Route: Sendable {
         }
     }
 
+    /// The same in a part of the listener: `/alarms` as `/eu/alarms`.
+    package func below(_ part: String) -> Route {
+        Route(method, "/\(part)\(pattern)", access: access, limit: limit, handle)
+    }
+
     /// The values of the braces; nil when the path does not match.
     func match(_ path: [Substring]) -> [String: Substring]? {
         guard path.count == parts.count else { return nil }

@@ -17,6 +17,8 @@ extension JobWorker {
         /// None: every queue. A number bounds how many of a queue's jobs run here at once.
         package var queues: [(name: String, slots: Int?)] = []
         package var slots = 100
+        /// Its part of the slots, where several workers of the process share them; nil: all are its own.
+        package var share: SlotShare?
         /// Of queues that must not take all slots for themselves, where ``queues`` says nothing of them.
         package var bounds: [String: Int] = [:]
         package var name: String

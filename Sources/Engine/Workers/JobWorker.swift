@@ -35,7 +35,10 @@ package final class JobWorker: Sendable {
             SignalTelling(shared),
             ScheduleFiring(shared), OperationStepping(shared),
         ]
-        living = [sessions, Rescuing(shared), Finishing(shared), Cancelling(shared), Sampling(shared), reports]
+        living = [
+            sessions, Rescuing(shared), Finishing(shared), Cancelling(shared), Sampling(shared), reports,
+            SlotSharing(shared, running),
+        ]
         _ = shared.hub.host()
         shared.hub.heed(["millrace"]) { [weak shared] news in shared?.heard(news) }
     }

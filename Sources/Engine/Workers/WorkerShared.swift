@@ -57,7 +57,7 @@ final class WorkerShared: Sendable {
         self.options = options
         self.kindNames = kindNames
         self.log = log.with("worker", options.name)
-        state = WorkerStateGuard(slots: options.slots)
+        state = WorkerStateGuard(slots: options.slots, share: options.share)
         outage = Outage(log: self.log)
         limitedLog = LogLimiter(log: self.log)
         hub = options.hearing ?? NotificationHub(options.direct ?? options.database)

@@ -20,7 +20,8 @@ package struct WorkerState: Sendable {
 
     static let mostOfFlush = 4000
 
-    private(set) var slots: Int
+    /// Less than all that the worker has while others use some of them.
+    var slots: Int
     private var bounds: [Int32: Int]
     /// The queues that the lines with a bound belong to: a queue's bound is one for all its lines.
     private var mains: [Int32: Int32] = [:]
@@ -76,6 +77,8 @@ package struct WorkerState: Sendable {
     var owed: Int { max(0, pending.count + inFlight - 2 * Self.mostOfFlush) }
     var runningCount: Int { starting + running.count }
     var pendingCount: Int { pending.count }
+    /// Some wait that can start, if a slot is free and their queues have room.
+    var hasWaiting: Bool { !stopped && head < waiting.count }
     var isEmpty: Bool { held == 0 && pending.isEmpty && inFlight == 0 }
 
     package var allowance: ClaimPlan.Allowance {

@@ -16,12 +16,46 @@ final class WorkerStateGuard: Sendable {
         var counter: Int64
         var draining = false
         var reconcile = false
+        let share: SlotShare?
+        /// Other workers of the process that are to go on.
+        var called: [Int] = []
 
         /// How many to claim now, if it were for the slots and what they leave behind.
         var wanted: Int { demand.wanted(slots: jobs.slots, held: jobs.atHand + jobs.owed) }
+
+        /// How many slots it may use now, where others use them too.
+        mutating func settle() {
+            guard let share else { return }
+            let (cap, others) = share.settle(running: jobs.runningCount, held: jobs.held)
+            jobs.slots = cap
+            called += others
+        }
+
+        /// Stops until there are more slots for it.
+        mutating func stop() {
+            guard let share else { return }
+            called += share.stops(at: jobs.slots)
+        }
+
+        /// The next job, if a slot is free. It counts before it is taken, so that nobody else takes its slot.
+        mutating func next() -> Claimed? {
+            guard let share, jobs.hasWaiting else {
+                settle()
+                return jobs.next()
+            }
+            let running = jobs.runningCount
+            let (cap, others) = share.take(running: running, held: jobs.held)
+            jobs.slots = cap
+            called += others
+            let job = jobs.next()
+            if job == nil { settle() }
+            if running >= cap { stop() }
+            return job
+        }
     }
 
     private let state: Mutex<State>
+    private let share: SlotShare?
     /// A slot is free, or the drain has begun.
     let room = Wakeup()
     /// Something waits to be recorded.
@@ -33,9 +67,22 @@ final class WorkerStateGuard: Sendable {
     /// Nothing is held any more.
     let changed = Wakeup()
 
-    init(slots: Int) {
+    init(slots: Int, share: SlotShare? = nil) {
+        self.share = share
         // The counter starts anywhere: together with the session's random number a token never comes again.
-        state = Mutex(State(jobs: WorkerState(slots: slots), counter: Int64.random(in: 1..<(1 << 40))))
+        state = Mutex(State(jobs: WorkerState(slots: slots), counter: Int64.random(in: 1..<(1 << 40)), share: share))
+    }
+
+    /// Changes what is held, and calls the workers that may go on by that, without the lock.
+    private func change<Value: Sendable>(_ body: (inout sending State) -> Value) -> Value {
+        guard let share else { return state.withLock { body(&$0) } }
+        let (value, called) = state.withLock { state in
+            let value = body(&state)
+            defer { state.called = [] }
+            return (value, state.called)
+        }
+        if !called.isEmpty { share.call(called) }
+        return value
     }
 
     var session: Int64 { state.withLock { $0.session } }
@@ -89,11 +136,13 @@ final class WorkerStateGuard: Sendable {
 
     /// How many to claim now, under which session and number.
     func order() -> Order {
-        state.withLock { state in
+        change { state in
             guard !state.draining else { return Order(session: state.session) }
+            state.settle()
             state.counter += 1
             let (slots, held) = (state.jobs.slots, state.jobs.atHand)
             let wanted = state.wanted
+            if wanted == 0 { state.stop() }
             return Order(
                 wanted: wanted, session: state.session, number: state.counter * 8,
                 patience: state.demand.patience(slots: slots, held: held),
@@ -152,7 +201,7 @@ final class WorkerStateGuard: Sendable {
 
     /// The next run, made of the next job, if a slot is free.
     func next(_ make: (Claimed, _ session: Int64) -> Run) -> Run? {
-        let (job, session) = state.withLock { ($0.jobs.next(), $0.session) }
+        let (job, session) = change { ($0.next(), $0.session) }
         return job.map { begin(make($0, session)) }
     }
 
@@ -165,11 +214,11 @@ final class WorkerStateGuard: Sendable {
     func ended(
         _ run: Run, _ end: Ended?, _ make: (Claimed, _ session: Int64) -> Run
     ) -> (next: Run?, wasFull: Bool) {
-        let (job, session, isRoomNew, isFirst, isLast, wasFull) = state.withLock { state in
+        let (job, session, isRoomNew, isFirst, isLast, wasFull) = change { state in
             let before = state.wanted
             let wasFull = state.jobs.ended(run, end)
             state.demand.ended(1, at: .now)
-            let job = state.jobs.next()
+            let job = state.next()
             return (
                 job, state.session, (before == 0 && state.wanted > 0) || state.draining,
                 state.jobs.pendingCount == 1 || state.draining, state.jobs.isEmpty || state.draining, wasFull
@@ -208,15 +257,19 @@ final class WorkerStateGuard: Sendable {
 
     func lose(_ numbers: Set<Int64>) -> LostLeases {
         defer { changed.fire() }
-        return state.withLock { $0.jobs.lose(numbers) }
+        return change { state in
+            defer { state.settle() }
+            return state.jobs.lose(numbers)
+        }
     }
 
     /// No claims from here on; what has not started goes back.
     func drain() {
-        state.withLock { state in
+        change { state in
             state.draining = true
             state.jobs.stopped = true
             state.jobs.handBack()
+            state.settle()
         }
         room.fire()
         flush.fire()
@@ -229,7 +282,10 @@ final class WorkerStateGuard: Sendable {
             changed.fire()
         }
         let jitter = Double.random(in: 0...1)
-        return state.withLock { $0.jobs.abandon(jitter: jitter) }
+        return change { state in
+            defer { state.settle() }
+            return state.jobs.abandon(jitter: jitter)
+        }
     }
 
     /// Jobs that came in although the drain had begun go back.
@@ -240,7 +296,11 @@ final class WorkerStateGuard: Sendable {
 
     /// Once a beat: see `WorkerState`.
     func handBackHoarded() {
-        guard state.withLock({ $0.jobs.handBackHoarded() }) else { return }
+        let hasReturned = change { state in
+            defer { state.settle() }
+            return state.jobs.handBackHoarded()
+        }
+        guard hasReturned else { return }
         flush.fire()
         room.fire()
     }

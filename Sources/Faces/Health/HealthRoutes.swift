@@ -9,8 +9,7 @@ package import Workers
 /// The routes for health probes and metrics.
 package enum HealthRoutes {
     package static func all(
-        of worker: JobWorker, supervisor: Supervisor?, rooms: @escaping @Sendable () async -> [RoomGauge] = { [] },
-        measures: @escaping @Sendable () async -> Measures? = { nil },
+        of worker: JobWorker, metrics: @escaping @Sendable (Listener.Counts?) async -> String,
         counts: @escaping @Sendable () -> Listener.Counts
     ) -> [Route] {
         [
@@ -22,15 +21,23 @@ package enum HealthRoutes {
                 return .json(body.compact + "\n", status: isReady ? 200 : 503)
             },
             Route(.get, "/metrics", access: .token) { _ in
-                let counted = await measures()
-                let jobs = JobMetrics(
-                    runs: worker.runCounts, measures: counted?.jobs, queues: FleetMetrics.queues(of: counted?.fleet))
-                let gauges = jobs.gauges + FleetMetrics(counted?.fleet).gauges + (await rooms())
-                return .text(
-                    Metrics.page(worker.health, counts(), supervisor?.standings ?? [], rooms: gauges),
-                    type: "text/plain; version=0.0.4; charset=utf-8")
+                .text(await metrics(counts()), type: metricsType)
             },
         ]
+    }
+
+    static let metricsType = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// - Parameter counts: nil: the listener is not this worker's alone.
+    package static func metrics(
+        of worker: JobWorker, supervisor: Supervisor?, rooms: @Sendable () async -> [RoomGauge],
+        measures: @Sendable () async -> Measures?, counts: Listener.Counts?
+    ) async -> String {
+        let counted = await measures()
+        let jobs = JobMetrics(
+            runs: worker.runCounts, measures: counted?.jobs, queues: FleetMetrics.queues(of: counted?.fleet))
+        let gauges = jobs.gauges + FleetMetrics(counted?.fleet).gauges + (await rooms())
+        return Metrics.page(worker.health, counts, supervisor?.standings ?? [], rooms: gauges)
     }
 
     package static func readiness(_ health: JobWorker.Health) -> (isReady: Bool, reason: String?) {

@@ -6,7 +6,7 @@ package import Workers
 /// The text that Prometheus reads.
 package enum Metrics {
     package static func page(
-        _ health: JobWorker.Health, _ listener: Listener.Counts, _ providers: [ProviderStanding] = [],
+        _ health: JobWorker.Health, _ listener: Listener.Counts?, _ providers: [ProviderStanding] = [],
         rooms: [RoomGauge] = []
     ) -> String {
         var page = ""
@@ -20,8 +20,8 @@ package enum Metrics {
         add(
             "worker_info", "gauge", "1; its labels say which worker and which build this is.",
             [(RoomGauge.labels([("name", health.name), ("version", health.version)]), 1)])
-        add("worker_ready", "gauge", "1 when the worker takes jobs.", HealthRoutes.readiness(health).isReady ? 1 : 0)
-        add("worker_database_connected", "gauge", "0 while cut off from the database.", health.cutOff == nil ? 1 : 0)
+        add("worker_ready", "gauge", readyHelp, HealthRoutes.readiness(health).isReady ? 1 : 0)
+        add("worker_database_connected", "gauge", connectedHelp, health.cutOff == nil ? 1 : 0)
         add("worker_slots", "gauge", "The maximum number of jobs at once.", health.slots)
         add("worker_jobs_running", "gauge", "Jobs whose handlers run.", health.running)
         add("worker_jobs_waiting", "gauge", "Jobs that were claimed and have not begun.", health.waiting)
@@ -32,13 +32,35 @@ package enum Metrics {
         add(
             "worker_jobs_abandoned_total", "counter", "Handlers that ignored their cancellation.",
             health.totals.abandoned)
-        add("http_connections", "gauge", "Open connections.", listener.connections)
-        add(
-            "http_requests_total", "counter", "Requests answered, by the class of their status.",
-            (1...5).map { (labels: RoomGauge.labels([("status", "\($0)xx")]), value: listener.answered[$0] ?? 0) })
-        add("http_requests_broken_total", "counter", "Requests that were cut off.", listener.broken)
+        if let listener { page += Self.page(of: listener) }
         for gauge in rooms { page += gauge.text }
         page += ProviderMetrics(providers).gauges.map(\.text).joined()
         return page
     }
+    /// What the listener of a process has answered.
+    package static func page(of listener: Listener.Counts) -> String {
+        [
+            RoomGauge(name: "http_connections", help: "Open connections.", value: Double(listener.connections)),
+            RoomGauge(
+                name: "http_requests_total", kind: "counter",
+                help: "Requests answered, by the class of their status.",
+                values: (1...5).map {
+                    (labels: RoomGauge.labels([("status", "\($0)xx")]), value: Double(listener.answered[$0] ?? 0))
+                }),
+            RoomGauge(
+                name: "http_requests_broken_total", kind: "counter", help: "Requests that were cut off.",
+                values: [("", Double(listener.broken))]),
+        ].map(\.text).joined()
+    }
+
+    /// Of a worker that has not begun.
+    static var absent: String {
+        [
+            RoomGauge(name: "worker_ready", help: Self.readyHelp, value: 0),
+            RoomGauge(name: "worker_database_connected", help: Self.connectedHelp, value: 0),
+        ].map(\.text).joined()
+    }
+
+    private static let readyHelp = "1 when the worker takes jobs."
+    private static let connectedHelp = "0 while cut off from the database."
 }

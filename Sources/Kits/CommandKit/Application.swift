@@ -66,6 +66,7 @@ package enum Application {
                 SecretVariables.names(in: surroundings.environment, settings: settings.entries.map(\.setting)),
                 settings.entries.compactMap { $0.isSecretFlag ? $0.text : nil })
             for warning in settings.warnings { console.warning(warning) }
+            settings.choose(parsed.string("database"))
         }
         if parsed.command.settings == .checked, !settings.problems.isEmpty {
             for problem in settings.problems { console.failure(problem) }

@@ -2,7 +2,7 @@ import Listeners
 
 extension Setting {
     package static let connection: [Setting] = [
-        databaseURL, directURL, pool, statementTimeout, prepare, directory,
+        databaseURL, databases, directURL, pool, statementTimeout, prepare, directory,
     ]
     package static let worker: [Setting] = [
         queues, slots, drainTimeout, poll, connections, waker, practice, build, onlyBuild, logLevel, logFormat,
@@ -17,6 +17,10 @@ extension Setting {
         "database-url", environment: "DATABASE_URL",
         .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint), secrecy: .connection,
         valueName: "URL", help: "The Postgres to use; without it libpq's PG* variables apply.")
+    package static let databases = Setting(
+        "databases", .custom(expects: DatabaseList.expectation, complaint: DatabaseList.complaint),
+        secrecy: .connections, valueName: "NAME=URL,…", hasLines: true,
+        help: "Several databases in place of one, each a Millrace of its own: eu=postgres://…, us=postgres://….")
     package static let directURL = Setting(
         "direct-url", .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint),
         secrecy: .connection, valueName: "URL",

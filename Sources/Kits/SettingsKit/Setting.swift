@@ -5,6 +5,8 @@ package struct Setting: Sendable {
         case open
         /// A connection string: everything but its secrets may be shown.
         case connection
+        /// Names with connection strings.
+        case connections
         case hidden
     }
 
@@ -47,6 +49,7 @@ package struct Setting: Sendable {
         switch secrecy {
         case .open: Secrets.masked(addressesIn: text)
         case .connection: Secrets.masked(connection: text)
+        case .connections: DatabaseList.masked(text)
         case .hidden: Secrets.mask
         }
     }

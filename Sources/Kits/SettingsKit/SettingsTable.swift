@@ -14,5 +14,5 @@ package struct SettingsTable: Sendable {
     /// Without any room's.
     package static let core = SettingsTable(
         Setting.connection + Setting.worker + Setting.supervision + Setting.listening + Setting.tracing + Setting.links
-            + Setting.mailing + Setting.sealing + Setting.roles + Setting.terminal)
+            + Setting.mailing + Setting.sealing + Setting.roles + Setting.terminal, judges: [{ $0.judgeDatabases() }])
 }

@@ -28,6 +28,12 @@ package struct ComposedWorker: Sendable {
     let services: [@Sendable () async -> Void]
     /// The connections of all parts; nil: each has its own.
     let budget: ConnectionBudget?
+    /// Closed with it, where another worker of the process may follow.
+    let ownPool: Pool?
+    /// What its listener answers beside probes and metrics.
+    let routes: [Route]
+    /// The text of its metrics, with these counts of a listener.
+    let metrics: @Sendable (Listener.Counts?) async -> String
 
     /// Until it is drained, or its task is cancelled, which drains it. The rooms continue until the last job has ended, because its
     /// handlers call providers and check-ins must be served; the listener goes on answering, because others watch the drain.
@@ -37,6 +43,7 @@ package struct ComposedWorker: Sendable {
                 let outcome: Result<JobWorker.Report, any Error>
                 do { outcome = .success(try await work()) } catch { outcome = .failure(error) }
                 await budget?.close()
+                await ownPool?.close()
                 return try outcome.get()
             }
         } onCancel: {
@@ -114,7 +121,7 @@ extension Composer {
         options.drainDeadline = settings.drainTimeout
         options.poll = settings.poll
         options.keys = settings.keys
-        options.service = ServiceSocket(environment: surroundings.environment)
+        if !isOneOfSeveral { options.service = ServiceSocket(environment: surroundings.environment) }
         options.rooms = rooms.map(\.serves).reduce([:]) { $0.merging($1) { first, _ in first } }
         if let build = settings.text(.build) { options.build = build }
         options.isPinned = settings.onlyBuild
@@ -136,19 +143,23 @@ extension Composer {
             settings.servesApps
             ? try gateway(supervisor: supervisor, hearing: hearing, version: JobWorker.version) : nil
         let gauges = rooms.compactMap(\.gauges)
-        let listener = try listener(
-            for: engine, supervisor,
-            more: rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? [])
-                + (console?.routes ?? []),
-            rooms: {
-                var all: [RoomGauge] = []
-                for one in gauges { all += await one() }
-                if let traces { all += TraceMetrics(counts: traces.tracer.counts).gauges }
-                return all
-            }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil })
+        let routes =
+            rooms.flatMap(\.routes) + approvalRoutes + (blobs?.routes ?? []) + (console?.routes ?? [])
+        let metrics: @Sendable (Listener.Counts?) async -> String = { counts in
+            await HealthRoutes.metrics(
+                of: engine, supervisor: supervisor,
+                rooms: {
+                    var all: [RoomGauge] = []
+                    for one in gauges { all += await one() }
+                    if let traces { all += TraceMetrics(counts: traces.tracer.counts).gauges }
+                    return all
+                }, measures: { engine.health.cutOff == nil ? await measures(pool) : nil }, counts: counts)
+        }
+        let listener = isOneOfSeveral ? nil : try listener(for: engine, metrics: metrics, more: routes)
         return ComposedWorker(
             engine: engine, supervisor: supervisor, listener: listener, console: console, gateway: gateway,
-            blobs: blobs, traces: traces, services: rooms.compactMap(\.run), budget: database.budget)
+            blobs: blobs, traces: traces, services: rooms.compactMap(\.run), budget: database.budget,
+            ownPool: isOneOfSeveral ? pool : nil, routes: routes, metrics: metrics)
     }
 
     /// What sends the spans of a worker; nil where no collector is named.

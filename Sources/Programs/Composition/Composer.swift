@@ -24,6 +24,8 @@ package struct Composer: Sendable {
     package var rooms: Set<String>?
     /// How long a worker that took an alarm may keep it; nil: the default.
     package var alarmLease: Duration?
+    /// Another worker of the process has the listener, and speaks with the service manager.
+    package var isOneOfSeveral = false
     /// Keeps the spans in place of the collector that the settings name; nil: they are sent there, if there is one.
     package var spans: (any OutsideTracer)?
 
@@ -104,5 +106,11 @@ extension Invocation {
         Composer(
             settings: settings, surroundings: surroundings, database: try connectionOptions(), direct: directOptions,
             known: rooms)
+    }
+
+    /// The same where the settings name several databases: it makes the composers for them, and has none of its own.
+    package func severalComposer(_ rooms: [Room] = Rooms.all) -> Composer {
+        Composer(
+            settings: settings, surroundings: surroundings, database: options(at: ""), direct: nil, known: rooms)
     }
 }

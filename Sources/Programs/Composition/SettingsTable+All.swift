@@ -16,7 +16,9 @@ extension SettingsTable {
 
     /// Of a program with these rooms.
     package static func of(_ rooms: [Room]) -> SettingsTable {
-        SettingsTable(Setting.of(rooms), judges: rooms.compactMap(\.judge) + [{ $0.judgeBlobs() }])
+        SettingsTable(
+            Setting.of(rooms),
+            judges: rooms.compactMap(\.judge) + [{ $0.judgeBlobs() }, { $0.judgeDatabases() }])
     }
 }
 

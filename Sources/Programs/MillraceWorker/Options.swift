@@ -71,6 +71,12 @@ extension CompleteWorker.Options {
         guard settings.problems.isEmpty else {
             throw QueueError(.misconfigured, settings.problems.joined(separator: "; "))
         }
+        guard settings.databases.isEmpty || !database.isEnvironment else {
+            throw QueueError(
+                .misconfigured,
+                "MILLRACE_DATABASES names several databases, and a CompleteWorker serves one: give DATABASE_URL, or options.database"
+            )
+        }
         let place = try location(surroundings.environment)
         let composed = Composer(
             settings: settings, surroundings: surroundings,

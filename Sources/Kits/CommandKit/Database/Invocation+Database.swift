@@ -8,6 +8,11 @@ extension Invocation {
         switch settings.database {
         case .text(let text): return options(at: text)
         case .libpqVariables: return options(at: "")
+        case .none where settings.databases.count == 1: return options(at: settings.databases[0].url)
+        case .none where settings.databases.count > 1:
+            throw Failure(
+                .misused, "\(parsed.command.name) works on one database, and MILLRACE_DATABASES names several",
+                hint: "say which: --database NAME, one of \(settings.databaseNames)")
         case .none:
             if let embedded = try? Embedded(
                 settings: settings, environment: environment, workingDirectory: surroundings.workingDirectory),
@@ -23,7 +28,8 @@ extension Invocation {
     }
 
     package var directOptions: ConnectionOptions? {
-        settings.directURL.map { options(at: $0) }
+        let only = settings.databases.count == 1 ? settings.databases[0].direct : nil
+        return (settings.directURL ?? only).map { options(at: $0) }
     }
 
     package func options(at location: String) -> ConnectionOptions {

@@ -4,6 +4,8 @@ extension CommandFlag {
         .toggle("json", help: "Print one JSON object."),
         .toggle("jsonl", help: "Print a list as JSON lines, one object a line."),
         Setting.databaseURL.flag,
+        .single(
+            "database", "NAME", environment: .none, help: "One of the databases that MILLRACE_DATABASES names."),
         Setting.noColor.flag,
         .toggle("quiet", short: "q", help: "Print results and errors only."),
         .toggle("verbose", short: "v", help: "Print more about what is done."),

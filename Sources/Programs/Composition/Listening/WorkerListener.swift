@@ -24,25 +24,27 @@ extension Settings {
 }
 
 extension Composer {
-    /// A worker's listener; nil when it has none. Of several workers on a machine the first gets the default address. The others log that
-    /// and go on without one, unless the address was set explicitly.
+    /// A worker's listener.
     package func listener(
-        for worker: JobWorker, _ supervisor: Supervisor? = nil, more: [Route] = [],
-        rooms: @escaping @Sendable () async -> [RoomGauge] = { [] },
-        measures: @escaping @Sendable () async -> Measures? = { nil }
+        for worker: JobWorker, metrics: @escaping @Sendable (Listener.Counts?) async -> String, more: [Route] = []
+    ) throws -> Listener? {
+        try listener { held in
+            HealthRoutes.all(of: worker, metrics: metrics, counts: { held.counts }) + more
+        }
+    }
+
+    /// nil when there is none. Of several workers on a machine the first gets the default address. The others log that and go on without one,
+    /// unless the address was set explicitly.
+    func listener(
+        lately: (@Sendable () -> [Route])? = nil, routes: (HeldListener) -> [Route]
     ) throws -> Listener? {
         guard let address = settings.listenAddress else { return nil }
         var options = Listener.Options(address: address, token: settings.text(.token).map { AccessToken($0) })
         options.grace = min(settings.drainTimeout, .seconds(10))
-        let log = log
+        options.more = lately
         let held = HeldListener()
         do {
-            let listener = try Listener(
-                options,
-                routes: HealthRoutes.all(
-                    of: worker, supervisor: supervisor, rooms: rooms, measures: measures, counts: { held.counts })
-                    + more,
-                log: log)
+            let listener = try Listener(options, routes: routes(held), log: log)
             held.set(listener)
             return listener
         } catch .taken(let place) where !settings.isListenAsked {

@@ -27,6 +27,9 @@ extension Command {
                 --at shows queues, workers, providers, storage and the verdict as they were, from samples of every ten seconds, \
                 of a day ago or more of every minute, kept 14 days. A time without a zone is that of this machine (TZ). The \
                 verdict knows what samples know: nothing of schedules, mail, notices and check-ins.
+
+                With MILLRACE_DATABASES all databases are shown, a line each and then each by itself. The exit code is the worst: \
+                5 when one cannot be reached, 6 when one has another schema, else 11, 10 or 0. --database shows one alone.
                 """,
             flags: [
                 .toggle("watch", environment: .none, help: "Refresh every second until Ctrl-C, or --timeout."),
@@ -58,6 +61,9 @@ extension Command {
                 }
                 return try await invocation.showPast(try PastTimeText.read(text))
             }
+            if invocation.settings.databases.count > 1 {
+                return try await invocation.showSeveral(failIf, rooms, watches: invocation.parsed.isOn("watch"))
+            }
             return invocation.parsed.isOn("watch")
                 ? try await invocation.watchStatus(failIf, rooms) : try await invocation.showStatus(failIf, rooms)
         }
@@ -87,6 +93,28 @@ extension Invocation {
                 }
             }
             return view.exitCode
+        }
+    }
+
+    /// All databases; again every second if somebody watches.
+    fileprivate func showSeveral(_ failIf: FailIf?, _ rooms: [Room], watches: Bool) async throws -> ExitCode {
+        let deadline = deadline
+        let region = watches ? console.live(on: console.output) : nil
+        while true {
+            let found = await severalStatus { connection in
+                StatusView(try await report(on: connection, failIf, rooms), failIf: failIf)
+            }
+            console.show(found.json) {
+                let lines = found.lines(
+                    width: console.output.columns, colors: console.colorsOutput,
+                    isBrief: console.verbosity <= .quiet)
+                if let region { return region.update(lines) }
+                for line in lines { console.output.write(line + "\n") }
+            }
+            guard watches, deadline.map({ $0 > .now }) ?? true, console.output.failure == nil else {
+                return found.exitCode
+            }
+            try await Task.sleep(for: min(.seconds(1), deadline.map { max(.zero, $0 - .now) } ?? .seconds(1)))
         }
     }
 

@@ -20,6 +20,10 @@ extension Command {
                 The first TERM or Ctrl-C stops claiming, hands back jobs that have not started, and lets the others finish \
                 until the drain timeout; a second one stops at once. Neither uses up an attempt. The last line says how \
                 many jobs finished, were handed back, were abandoned; exit 0 when none was abandoned.
+
+                With MILLRACE_DATABASES one process serves several databases, and its slots go where the jobs are: each \
+                database gets the same when all are busy, and an idle one leaves its slots to the others. While a database is \
+                away, the work of the others goes on.
                 """,
             flags: [
                 Setting.queues.flag, Setting.slots.flag, Setting.build.flag, Setting.onlyBuild.flag,
@@ -28,7 +32,7 @@ extension Command {
                 Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
                 Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
                 Setting.token.flag,
-                Setting.encryptionKeys.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
+                Setting.encryptionKeys.flag, Setting.databases.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
                 .single(
                     "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
                     help: "The worker's name; host and process number if not given."),
@@ -54,6 +58,9 @@ extension Command {
                 Example(
                     "millrace worker --practice --listen 127.0.0.1:8471",
                     "a second worker on this machine, with its own /readyz"),
+                Example(
+                    "MILLRACE_DATABASES='eu=postgres://…, us=postgres://…' millrace worker --practice",
+                    "one process for two databases"),
             ]
         ) { invocation in try await invocation.work(rooms) }
     }
@@ -70,22 +77,40 @@ extension Invocation {
         adjust: @escaping @Sendable (inout JobWorker.Options) -> Void = { _ in }
     ) async throws -> ExitCode {
         dieWithParent(parsed.integer("parent") ?? 0)
-        var composer = try composer(rooms).sharingConnections()
+        let several = settings.databases.count > 1
+        var composer = try several ? severalComposer(rooms) : composer(rooms).sharingConnections()
         composer.alarmLease = parsed.duration("alarm-lease")
-        let pool = Pool(composer.database, size: 4)
         let marks = parsed.string("marks").flatMap { PracticeMarks(path: $0) }
-        let noting = [
-            Practice.marker(marks), Practice.waiter(marks), Practice.recorder(pool), Practice.taker(pool),
-            Practice.orders(pool), Practice.versioned(marks),
-        ]
-        let practice = settings.practice ? Practice.handlers + noting : []
-        let silence = parsed.duration("silence")
-        let worker = try await composer.worker(practice + more, name: parsed.string("name"), pool: pool) { options in
-            if let silence { options.watch.silent = silence }
-            adjust(&options)
+        let (silence, name, hasPractice) = (
+            parsed.duration("silence"), parsed.string("name"), settings.practice
+        )
+        /// One, of a process or of one of its databases.
+        @Sendable func worker(_ composer: Composer, _ share: SlotShare?) async throws -> ComposedWorker {
+            let pool = Pool(composer.database, size: 4)
+            let noting = [
+                Practice.marker(marks), Practice.waiter(marks), Practice.recorder(pool), Practice.taker(pool),
+                Practice.orders(pool), Practice.versioned(marks),
+            ]
+            let practice = hasPractice ? Practice.handlers + noting : []
+            do {
+                return try await composer.worker(practice + more, name: name, pool: pool) { options in
+                    if let silence { options.watch.silent = silence }
+                    options.share = share
+                    adjust(&options)
+                }
+            } catch {
+                await pool.close()
+                throw error
+            }
         }
-        UnixSignals.onStop { _ in worker.engine.drain() }
-        return try await exitCode { try await worker.run() }
+        if several {
+            let workers = try SeveralWorkers(composer) { try await worker($0, $1) }
+            UnixSignals.onStop { _ in workers.drain() }
+            return try await exitCode { try await workers.run() }
+        }
+        let one = try await worker(composer, nil)
+        UnixSignals.onStop { _ in one.engine.drain() }
+        return try await exitCode { try await one.run() }
     }
 
     /// Given on to a worker of ours: asked for there if it was asked for here.
