@@ -6,7 +6,8 @@ import Testing
 
     @Test func `names and URLs are parted by commas or lines`() {
         let both = [
-            NamedDatabase("eu", url: "postgres://u:p@h1/a"), NamedDatabase("us-2", url: "postgresql://h2/b?sslmode=require"),
+            NamedDatabase("eu", url: "postgres://u:p@h1/a"),
+            NamedDatabase("us-2", url: "postgresql://h2/b?sslmode=require"),
         ]
         #expect(Self.read("eu=postgres://u:p@h1/a,us-2=postgresql://h2/b?sslmode=require") == both)
         #expect(Self.read(" eu = postgres://u:p@h1/a ,  us-2=postgresql://h2/b?sslmode=require,") == both)

@@ -117,15 +117,18 @@ import Testing
                     environment: Self.environment([("eu", eu.url), ("us", us.url)]))
                 let sleep = #"select millrace.enqueue('practice.sleep', '{"ms": 600000}') from generate_series(1, 20)"#
                 func runs(_ connection: Connection) async throws -> Int {
-                    try await connection.int("select coalesce(sum(running), 0)::int from millrace.process where ended_at is null")
+                    try await connection.int("select coalesce(sum(running), 0)::int from millrace.workers")
                 }
                 try await here.run(sleep)
-                try await eventually("all but one of the slots; it says: \(worker.output)") { try await runs(here) == 7 }
+                try await eventually("all but one of the slots; it says: \(worker.output)") {
+                    try await runs(here) == 7
+                }
                 try await there.run(sleep)
                 try await eventually("the other begins at once") { try await runs(there) == 1 }
                 #expect(try await runs(here) == 7)
                 // Those that are cancelled make room: the one with fewer gets it until both have the same.
-                try await here.run("select millrace.cancel(id) from millrace.jobs where state = 'running' order by id limit 3")
+                try await here.run(
+                    "select millrace.cancel(id) from millrace.jobs where state = 'running' order by id limit 3")
                 try await eventually("both have the same; it says: \(worker.output)") {
                     let (first, second) = (try await runs(here), try await runs(there))
                     return first == 4 && second == 4

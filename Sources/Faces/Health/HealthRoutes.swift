@@ -26,7 +26,7 @@ package enum HealthRoutes {
         ]
     }
 
-    static let metricsType = "text/plain; version=0.0.4; charset=utf-8"
+    package static let metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
     /// - Parameter counts: nil: the listener is not this worker's alone.
     package static func metrics(

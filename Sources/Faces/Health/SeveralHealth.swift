@@ -1,4 +1,4 @@
-import JSON
+package import JSON
 package import Listeners
 package import Workers
 

@@ -71,7 +71,8 @@ package enum DatabaseList {
         for (index, direct) in directs.enumerated() {
             guard found.contains(where: { $0.name == direct.name }) else {
                 throw ValueRefusal(
-                    complaint: "names \(direct.name)\(suffix) without \(direct.name): give \(direct.name)=postgres://…, too")
+                    complaint:
+                        "names \(direct.name)\(suffix) without \(direct.name): give \(direct.name)=postgres://…, too")
             }
             if directs[..<index].contains(where: { $0.name == direct.name }) {
                 throw ValueRefusal(complaint: "names \(direct.name)\(suffix) twice: keep one of them")

@@ -1,7 +1,5 @@
 import Health
 package import Listeners
-package import MillraceQueues
-package import Supervision
 import Telemetry
 package import Workers
 

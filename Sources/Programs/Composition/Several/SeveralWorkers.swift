@@ -1,3 +1,5 @@
+import Console
+import Gateway
 import Health
 import Listeners
 import Postgres

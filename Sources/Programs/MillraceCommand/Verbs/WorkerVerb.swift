@@ -32,7 +32,8 @@ extension Command {
                 Setting.practice.flag, Setting.questsOn.flag, Setting.checkInsOn.flag, Setting.noticesOn.flag,
                 Setting.webhooksOn.flag, Setting.consoleOn.flag, Setting.gatewayOn.flag, Setting.listen.flag,
                 Setting.token.flag,
-                Setting.encryptionKeys.flag, Setting.databases.flag, Setting.directURL.flag, Setting.logLevel.flag, Setting.logFormat.flag,
+                Setting.encryptionKeys.flag, Setting.databases.flag, Setting.directURL.flag, Setting.logLevel.flag,
+                Setting.logFormat.flag,
                 .single(
                     "name", "NAME", environment: .named("MILLRACE_WORKER_NAME"),
                     help: "The worker's name; host and process number if not given."),
