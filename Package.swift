@@ -213,7 +213,7 @@ let package = Package(
         .target(name: "MillraceJobs", dependencies: ["Traces"], path: "Sources/Engine/Jobs", swiftSettings: strict),
 
         .target(
-            name: "MillraceQueues", dependencies: ["MillraceJobs", "Postgres", "Schema", "Traces"],
+            name: "MillraceQueues", dependencies: ["Digests", "MillraceJobs", "Postgres", "Schema", "Traces"],
             path: "Sources/Engine/Queues", swiftSettings: strict),
 
         .target(

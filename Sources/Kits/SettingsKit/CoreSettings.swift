@@ -2,7 +2,7 @@ import Listeners
 
 extension Setting {
     package static let connection: [Setting] = [
-        databaseURL, databases, directURL, pool, statementTimeout, prepare, directory,
+        databaseURL, databases, routes, directURL, pool, statementTimeout, prepare, directory,
     ]
     package static let worker: [Setting] = [
         queues, slots, drainTimeout, poll, connections, waker, practice, build, onlyBuild, logLevel, logFormat,
@@ -21,6 +21,9 @@ extension Setting {
         "databases", .custom(expects: DatabaseList.expectation, complaint: DatabaseList.complaint),
         secrecy: .connections, valueName: "NAME=URL,…", hasLines: true,
         help: "Several databases in place of one, each a Millrace of its own: eu=postgres://…, us=postgres://….")
+    package static let routes = Setting(
+        "routes", .custom(expects: RouteList.expectation, complaint: RouteList.complaint), valueName: "KEY=NAME,…",
+        help: "Tenants and people that belong to another of the databases than their hash says: acme=us,beta=eu.")
     package static let directURL = Setting(
         "direct-url", .custom(expects: ConnectionText.expectation, complaint: ConnectionText.complaint),
         secrecy: .connection, valueName: "URL",

@@ -5,6 +5,9 @@ extension Settings {
         return (try? DatabaseList.read(text)) ?? []
     }
 
+    /// Keys that belong elsewhere than their hash says.
+    package var routes: [String: String] { text(.routes).flatMap(RouteList.read) ?? [:] }
+
     /// The names, for sentences: "eu and us".
     package var databaseNames: String {
         let names = databases.map(\.name)
@@ -63,6 +66,11 @@ extension Settings {
             }
         }
         drop(.databaseURL)
+        let names = databases.map(\.name)
+        for (key, name) in routes.sorted(by: { $0.key < $1.key }) where !names.isEmpty && !names.contains(name) {
+            problems.append(
+                "MILLRACE_ROUTES sends \(Secrets.quoted(key)) to \(name), which is not in MILLRACE_DATABASES: \(databaseNames)")
+        }
         if text(.directURL) != nil {
             problems.append(
                 "MILLRACE_DIRECT_URL is for one database: with MILLRACE_DATABASES write NAME.direct=postgres://… there")

@@ -1,5 +1,6 @@
 import Clusters
 package import Encryption
+import MillraceQueues
 package import Postgres
 
 extension Invocation {
@@ -25,6 +26,24 @@ extension Invocation {
                 .misused, "no database is given",
                 hint: "set DATABASE_URL, or pass --database-url; millrace dev runs one of its own")
         }
+    }
+
+    /// The same for the database of this key, where the settings name several and none was chosen.
+    package func routed(by key: String?) throws(Failure) -> Invocation {
+        guard settings.databases.count > 1 else { return self }
+        guard let key else {
+            throw Failure(
+                .misused, "nobody knows which of \(settings.databaseNames) is meant",
+                hint: "a tenant decides: give --tenant, or say which: --database NAME")
+        }
+        let routing = DatabaseRouting(overrides: settings.routes)
+        guard let name = routing.database(of: key, among: settings.databases.map(\.name)),
+            let database = settings.databases.first(where: { $0.name == name })
+        else { throw Failure(.misused, "MILLRACE_ROUTES sends this key to a database that MILLRACE_DATABASES does not name") }
+        console.note("database: \(name)")
+        return Invocation(
+            parsed: parsed, settings: settings.chosen(database), console: console, surroundings: surroundings,
+            tree: tree)
     }
 
     package var directOptions: ConnectionOptions? {

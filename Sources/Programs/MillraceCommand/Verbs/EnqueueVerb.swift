@@ -16,6 +16,9 @@ extension Command {
             died or was cancelled, 7 when --timeout passed first. --batch reads JSON lines, each an object with the names of the SQL function \
             millrace.enqueue (kind, args, queue, priority, run_at, unique_key, on_conflict, limit_key, tenant, max_attempts, \
             tags, metadata, options), and enqueues all of them or none.
+
+            With MILLRACE_DATABASES the tenant decides which database gets the job, by its hash and MILLRACE_ROUTES; \
+            --database says it for a job without a tenant, and for a batch.
             """,
         arguments: [
             Argument("kind", .optional, .kindName, help: "the kind of job; not with --batch"),
@@ -39,7 +42,8 @@ extension Command {
         guard invocation.parsed.string("kind") != nil else {
             throw Failure(.misused, "<kind> is missing: the kind of job", hint: "or pass --batch FILE; see --help")
         }
-        return try await invocation.enqueueOne(invocation.newJob())
+        let job = try invocation.newJob()
+        return try await invocation.routed(by: job.tenant).enqueueOne(job)
     }
 }
 

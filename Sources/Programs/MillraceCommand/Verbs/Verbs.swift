@@ -88,6 +88,7 @@ package enum Verbs {
             .providersErrors,
             .flagsList,
             .flagsSet,
+            .moveTenant, .movePerson, .moveUndo, .moveList,
         ]
     }
 
@@ -126,6 +127,7 @@ package enum Verbs {
         "events": "Publish events, look at them, and follow their feed",
         "providers": "See how the providers we call are doing, and stop or force calls to them",
         "flags": "Switch things on for a share of all keys",
+        "move": "Move the waiting jobs of a tenant or a person from one database to another",
         "keys": "Make encryption keys, see which are needed, and replace them",
     ]
 }

@@ -1,0 +1,99 @@
+package import Postgres
+
+/// The books of moves between databases, in a schema of their own: `departure` and `departed` where jobs leave, `arrival` and `arrived` where they
+/// come to. Made by the first move, by the owner of the schema.
+///
+/// No transaction spans two databases. Each step is one statement in one database, asks for the state that it needs under a lock, and may be
+/// repeated: see deploy/guides/databases.md.
+package enum MoveBooks {
+    /// Where a move stands, in the database that the jobs leave. `taking` goes to `finished` or `undoing`, which are for good; these go to
+    /// `done` and `undone`.
+    package enum State: String, Sendable {
+        case taking, finished, done, undoing, undone
+    }
+
+    package struct Departure: Sendable, Equatable {
+        package var id: String
+        package var tenant: String
+        package var target: String
+        package var state: State
+        /// Those that it has taken, and those that are gone for good.
+        package var taken: Int
+        package var moved: Int
+    }
+
+    package static func open(on connection: Connection) async throws(PostgresError) {
+        try await connection.run(script: books)
+    }
+
+    /// False: there has never been a move here.
+    package static func exist(on connection: Connection) async throws(PostgresError) -> Bool {
+        try await connection.truth("select pg_catalog.to_regclass('millrace_move.departure') is not null")
+    }
+
+    /// All, or those of a tenant that have not ended; the newest first.
+    package static func departures(
+        of tenant: String?, onlyOpen: Bool, on connection: Connection
+    ) async throws(PostgresError) -> [Departure] {
+        try await connection.query(
+            """
+            select d.id::text, d.tenant, d.target, d.state, (select count(*) from millrace_move.departed x where x.move = d.id), d.moved
+              from millrace_move.departure d
+             where ($1::text is null or d.tenant = $1) and (not $2 or d.state in ('taking', 'finished', 'undoing'))
+             order by d.begun_at desc limit 1000
+            """, [.text(tenant), .bool(onlyOpen)]
+        ) { row throws(PostgresError) in
+            guard let state = State(rawValue: try row.string(3)) else {
+                throw .misconfigured(reason: "a move is in the state \(try row.string(3)), which this program does not know")
+            }
+            return Departure(
+                id: try row.string(0), tenant: try row.string(1), target: try row.string(2), state: state,
+                taken: Int(try row.int(4)), moved: Int(try row.int(5)))
+        }
+    }
+
+    private static let books: SQL = """
+        create schema if not exists millrace_move;
+        create table if not exists millrace_move.departure (
+            id uuid primary key,
+            tenant text not null,
+            target text not null,
+            state text not null default 'taking',
+            begun_at timestamptz not null default pg_catalog.clock_timestamp(),
+            moved bigint not null default 0,
+            constraint a_departure_has_a_known_state check (state in ('taking', 'finished', 'done', 'undoing', 'undone'))
+        );
+        create unique index if not exists departure_open on millrace_move.departure (tenant)
+            where state in ('taking', 'finished', 'undoing');
+        create table if not exists millrace_move.departed (
+            move uuid not null,
+            job bigint not null,
+            was text not null,
+            queue int not null,
+            kind int not null,
+            lane int not null,
+            due timestamptz,
+            gate bigint,
+            attempt smallint not null,
+            crashes smallint not null,
+            content jsonb not null,
+            staged boolean not null default false,
+            primary key (move, job)
+        );
+        create index if not exists departed_unstaged on millrace_move.departed (move, job) where not staged;
+        create table if not exists millrace_move.arrival (
+            id uuid primary key,
+            source text not null,
+            state text not null default 'open',
+            constraint an_arrival_has_a_known_state check (state in ('open', 'finished', 'undone'))
+        );
+        create table if not exists millrace_move.arrived (
+            move uuid not null,
+            job bigint not null,
+            content jsonb not null,
+            new_job bigint,
+            primary key (move, job)
+        );
+        create index if not exists arrived_waiting on millrace_move.arrived (move, job) where new_job is null;
+        """
+}
