@@ -146,7 +146,8 @@ import Testing
             let words = text.words.map(\.text)
             #expect(Set(words).isSuperset(of: ["Windows", "Google", "ירושלים", "הודיעה", "הוא"]), "\(words)")
             let latin = words.filter { $0.contains { $0.isASCII && $0.isLetter } }
-            #expect(latin == ["Windows", "Google", "dollars"], "no Hebrew word is taken for a Latin one")
+            #expect(
+                Set(latin).isSubset(of: ["Windows", "Google", "dollars"]), "a Hebrew word is taken for a Latin one: \(latin)")
         }
     }
 
