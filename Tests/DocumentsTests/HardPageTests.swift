@@ -147,7 +147,8 @@ import Testing
             #expect(Set(words).isSuperset(of: ["Windows", "Google", "ירושלים", "הודיעה", "הוא"]), "\(words)")
             let latin = words.filter { $0.contains { $0.isASCII && $0.isLetter } }
             #expect(
-                Set(latin).isSubset(of: ["Windows", "Google", "dollars"]), "a Hebrew word is taken for a Latin one: \(latin)")
+                Set(latin).isSubset(of: ["Windows", "Google", "dollars"]),
+                "a Hebrew word is taken for a Latin one: \(latin)")
         }
     }
 
