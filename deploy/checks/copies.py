@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -127,12 +128,14 @@ class Browser:
     def text(self, copy):
         self.copy = copy
         self.there.clear()
-        with tempfile.TemporaryDirectory() as profile:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
             chromium = subprocess.Popen(
                 ["chromium-headless-shell", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", "--remote-debugging-port=0",
-                 f"http://127.0.0.1:{self.server.server_port}/"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 f"http://127.0.0.1:{self.server.server_port}/"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True)
             there = self.there.wait(120)
-            chromium.terminate()
+            # Debian's program is a script, which leaves its browser when it ends alone.
+            os.killpg(chromium.pid, signal.SIGKILL)
             chromium.wait()
         if not there or "error" in self.said:
             sys.exit(f"error: pdf.js has read nothing: {self.said}")
