@@ -22,7 +22,7 @@ except ImportError:
 
 PEOPLE = ["ada", "ben"]
 FILES = 2
-SIZE = 12_000_000
+SIZE = 8_000_000
 PIECE = 1 << 20
 # What a proxy and the system hold beside the piece that is on its way.
 BUFFERS = 3 << 20
@@ -88,7 +88,7 @@ class Phones:
 
 def play(rig, phones, proxy):
     """Kills a phone or the gateway whenever some more has come, until all of it has. Returns how often."""
-    choice, kills, at = random.Random(58), {"ada": 0, "ben": 0, "gateway": 0}, 5_000_000
+    choice, kills, at = random.Random(58), {"ada": 0, "ben": 0, "gateway": 0}, 3_000_000
     for person in PEOPLE:
         phones.start(person)
     end = time.monotonic() + 300
@@ -98,7 +98,7 @@ def play(rig, phones, proxy):
                 say((phones.place / f"{person}.log").read_text()[-1500:])
             raise SystemExit("the files have not come in five minutes")
         if proxy.sent >= at:
-            at += 6_000_000
+            at += 4_000_000
             victim = choice.choice([*PEOPLE, "gateway"])
             if victim == "gateway":
                 rig.kill("gateway")
@@ -160,6 +160,7 @@ def main():
     with Rig(MILLRACE_GATEWAY_RATES="subject=10000:10000,operations=10000:10000,address=10000:10000",
              MILLRACE_GATEWAY_LISTEN=f"127.0.0.1:{inner}") as rig:
         proxy = Counting(int(rig.url.rsplit(":", 1)[1]), inner)
+        rig.sql("select millrace.grant_enqueue('millrace_client', 'document.receive', 'documents')")
         rig.start_worker()
         rig.start_gateway()
         until("the worker", lambda: rig.sql("select 1 from millrace.setting where name = 'link_key'"))

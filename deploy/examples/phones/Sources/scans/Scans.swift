@@ -23,7 +23,9 @@ import Phones
                 _ = try await phone.app.documents.submit(
                     DocumentFile(contentsOf: url, mimeType: "application/pdf", name: "scan.pdf"), details)
             }
-            _ = try await phone.tell()
+            for outcome in try await phone.tell() where outcome.word == .refused {
+                throw Wrong("refused: \(outcome.error.map { "\($0)" } ?? "?")")
+            }
             say("\(person) has sent \(files.count)")
         }
     }
