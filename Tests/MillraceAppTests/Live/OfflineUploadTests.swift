@@ -1,3 +1,4 @@
+import Fakes
 import Foundation
 import Postgres
 import TestSupport
@@ -125,6 +126,46 @@ import Testing
                 }
             }
         }
+    }
+
+    /// A request of the app before it was killed may arrive after those of the app that has started again.
+    @Test(arguments: [3, 50]) func `a piece is sent again when a late request has taken the link, some times`(
+        refusals: Int
+    ) async throws {
+        let (asked, came) = (Locked<[String]>([]), Locked(0))
+        let server = try RawServer { connection in
+            while let head = connection.readHead() {
+                let state = #"{"offset": \#(came.value), "complete": \#(came.value == 2000)}"#
+                asked.withLock { $0.append(String(head.prefix { $0 != " " })) }
+                guard head.hasPrefix("PATCH") else {
+                    connection.answer(state, headers: "Content-Type: application/json\r\n")
+                    continue
+                }
+                _ = connection.read(exactly: 1000)
+                if asked.value.count(where: { $0 == "PATCH" }) <= refusals {
+                    connection.answer(
+                        #"{"error": "conflict", "message": "an upload through this link is under way"}"#,
+                        status: "409 Conflict", headers: "Content-Type: application/json\r\n")
+                } else {
+                    came.withLock { $0 += 1000 }
+                    let end = came.value == 2000 ? "?1" : "?0"
+                    connection.write(
+                        "HTTP/1.1 204 No Content\r\nUpload-Offset: \(came.value)\r\nUpload-Complete: \(end)\r\n\r\n")
+                }
+            }
+        }
+        defer { server.stop() }
+        var configuration = AppConfiguration(url: try #require(URL(string: "http://127.0.0.1:\(server.port)"))) { _ in
+            "token"
+        }
+        configuration.uploadPiece = 1000
+        let calls = AppCalls(configuration, pauses: Pauses(sleep: { _ in }))
+        let file = DocumentFile(Data(repeating: 7, count: 2000), name: "scan.pdf", mimeType: "application/pdf")
+        let refused = try await failure(as: AppError.self) {
+            try await calls.put(file, to: configuration.url.appending(path: "v1/uploads/link"))
+        }
+        #expect(refused?.errorClass == (refusals > 5 ? .conflict : nil))
+        #expect(asked.value.count(where: { $0 == "PATCH" }) == 5)
     }
 
     @Test func `a document that is handed in twice waits once, and what waits is not replaced`() async throws {

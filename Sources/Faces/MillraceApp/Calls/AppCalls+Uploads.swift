@@ -41,20 +41,30 @@ extension AppCalls {
         try await putPieces(file, to: link, from: state)
     }
 
+    /// How often a piece is refused before the link is given up.
+    private static let mostRefusals = 5
+
     /// Whether it is sent piece by piece.
     func isInPieces(_ file: DocumentFile) -> Bool { file.size > configuration.uploadPiece }
 
     private func putPieces(_ file: DocumentFile, to link: URL, from first: UploadState) async throws {
-        var state = first
+        var (state, refusals) = (first, 0)
         while !state.complete {
             let piece = try file.piece(at: state.offset, most: configuration.uploadPiece)
             do {
                 state = try await append(piece, at: state.offset, to: link)
+                refusals = 0
             } catch let error as AppError where error.errorClass == .conflict {
                 // An answer was lost, or what an earlier connection brought has been kept only now.
                 let now = try await came(by: link)
-                guard now != state else { throw error }
-                state = now
+                if now != state {
+                    (state, refusals) = (now, 0)
+                    continue
+                }
+                // A request of an app that was killed has come after ours, and took the link. It has nobody who goes on with it.
+                refusals += 1
+                guard refusals < Self.mostRefusals else { throw error }
+                try await pauses.sleep(configuration.retry.spread(refusals, random: pauses.random()))
             }
         }
     }
