@@ -71,10 +71,17 @@ extension Queue {
             (select 'standby', r.pid, coalesce(nullif(r.application_name, ''), r.usename::text), coalesce(r.client_addr::text, 'a local socket'), age(r.backend_xmin)::bigint, null
                from pg_stat_replication r where r.backend_xmin is not null order by 5 desc limit 1)
             union all
-            -- Each subtransaction that has written keeps the lock of its number until the transaction ends.
-            (select 'subtransactions', h.pid, s.owner, coalesce(s.state, ''), count(*) - 1, s.age
-               from held h join stats s using (pid) where s.here and h.locktype = 'transactionid' and h.mode = 'ExclusiveLock' and h.granted
-              group by 2, 3, 4, 6 having count(*) > 65 order by 5 desc limit 1)
+            -- No view before Postgres 16 says it: numbers that are in progress and are no session's own are subtransactions. They follow their transaction's.
+            (select 'subtransactions', x.pid, x.owner, x.state, count(*), x.age
+               from (select s.pid, s.owner, coalesce(s.state, '') as state, s.age, age(s.backend_xid) as since,
+                            -- With the epoch of now, or the one beside it.
+                            edge.n - (edge.n & 4294967295) + low.n + case when low.n - (edge.n & 4294967295) > 2147483647 then -4294967296
+                                when (edge.n & 4294967295) - low.n > 2147483647 then 4294967296 else 0 end as own
+                       from stats s, lateral (select s.backend_xid::text::bigint as n) low, (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as n) edge
+                      where s.here and s.backend_xid is not null and s.age > 1 order by s.age desc limit 10) x,
+                    lateral generate_series(x.own + 1, x.own + least(1000, x.since - 1)) n
+              where pg_xact_status(n::text::xid8) = 'in progress' and not exists (select from stats o where o.backend_xid is not null and o.backend_xid::text::bigint = n & 4294967295)
+              group by 2, 3, 4, 6 having count(*) > 64 order by 5 desc limit 1)
             union all
             (select 'locks', t.pid, coalesce(s.owner, 'a prepared transaction'), t.everything::text || ' of ' || c.n, t.n, s.age
                from capacity c, (select h.pid, count(*) as n, sum(count(*)) over () as everything from held h where h.locktype not in ('virtualxid', 'transactionid') group by 1) t left join stats s using (pid)
