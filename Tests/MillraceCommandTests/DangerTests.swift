@@ -74,26 +74,28 @@ import Testing
     @Test func `a transaction with more than 64 subtransactions is named, and one with few is not`() async throws {
         try await withDatabase { database in
             let office = try await database.connect()
+            let few = try await Self.named("few", in: database)
             let importer = try await Self.named("importer", in: database)
-            try await importer.run("create temp table imported (n int)")
-            func begin(_ count: Int) async throws {
-                try await importer.run("begin")
-                try await importer.run(
+            for (session, count) in [(few, 60), (importer, 100)] {
+                try await session.run("create temp table imported (n int); begin")
+                try await session.run(
                     """
                     do $$ begin for n in 1..\(count) loop
                         begin insert into imported values (n); exception when division_by_zero then null; end;
                     end loop; end $$
                     """)
             }
-            try await begin(60)
-            #expect(try await Self.find(.subtransactions, on: office) == nil)
-            try await importer.run("rollback")
-            try await begin(100)
+            try await eventually("it is named when it has been open for a second") {
+                try await Self.find(.subtransactions, on: office) != nil
+            }
             let row = try #require(try await Self.find(.subtransactions, on: office))
             #expect(row.owner.hasPrefix("importer") && row.amount == 100)
             #expect(row.sentence.contains("has 100 subtransactions"))
             try await importer.run("rollback")
-            for one in [office, importer] { await one.close() }
+            // The other has been open for longer by now.
+            #expect(try await Self.find(.subtransactions, on: office) == nil)
+            try await few.run("rollback")
+            for one in [office, few, importer] { await one.close() }
         }
     }
 

@@ -39,7 +39,7 @@ extension Alarm {
     package static let subtransactions = Alarm(
         "a transaction has many subtransactions",
         look:
-            "psql -c \"select pid, count(*) from pg_locks where locktype = 'transactionid' group by 1 order by 2 desc\""
+            "psql -c 'select pid, application_name, xact_start from pg_stat_activity where backend_xid is not null order by 3'"
     )
     package static let lockTable = Alarm(
         "the table of locks fills up", look: "psql -c 'select pid, count(*) from pg_locks group by 1 order by 2 desc'")
