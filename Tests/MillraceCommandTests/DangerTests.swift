@@ -76,7 +76,7 @@ import Testing
             let office = try await database.connect()
             let few = try await Self.named("few", in: database)
             let importer = try await Self.named("importer", in: database)
-            for (session, count) in [(few, 60), (importer, 100)] {
+            for (session, count) in [(few, 20), (importer, 100)] {
                 try await session.run("create temp table imported (n int); begin")
                 try await session.run(
                     """
@@ -89,8 +89,8 @@ import Testing
                 try await Self.find(.subtransactions, on: office) != nil
             }
             let row = try #require(try await Self.find(.subtransactions, on: office))
-            #expect(row.owner.hasPrefix("importer") && row.amount == 100)
-            #expect(row.sentence.contains("has 100 subtransactions"))
+            #expect(row.owner.hasPrefix("importer") && row.amount >= 100)
+            #expect(row.sentence.contains(" subtransactions, more than the 64"))
             try await importer.run("rollback")
             // The other has been open for longer by now.
             #expect(try await Self.find(.subtransactions, on: office) == nil)
