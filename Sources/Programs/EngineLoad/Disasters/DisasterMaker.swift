@@ -210,21 +210,30 @@ struct DisasterMaker: Sendable {
     private func clock() async throws -> MadeDisaster {
         try await world.run("select millrace.test_clock_advance('1 hour')")
         return MadeDisaster(culprits: ["clock", "behind"]) {
-            try await world.run("select millrace.test_clock_advance('-1 hour')")
+            // Forward only: what was due has begun.
         }
     }
 
-    /// As slow as on a large table.
+    /// A table whose vacuum takes as long as that of a large one, and which has to be frozen early.
     private func freeze() async throws -> MadeDisaster {
-        let settings = [
-            "autovacuum_vacuum_cost_delay": "'100ms'", "autovacuum_vacuum_cost_limit": "1",
-            "autovacuum_naptime": "'1s'",
-        ]
-        for (name, value) in settings { try await world.run("alter system set \(name) = \(value)") }
-        try await world.run("select pg_reload_conf()")
+        try await world.run(
+            """
+            create table public.ledger_of_years with (
+                autovacuum_freeze_max_age = 100000, autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1
+            ) as select n, repeat('x', 400) as line from generate_series(1, 40000) n
+            """)
         try await world.pass(110_000)
-        return MadeDisaster(culprits: ["wraparound"]) {
-            for name in settings.keys { try await world.run("alter system reset \(name)") }
+        try await Patience.wait(.seconds(60), every: .milliseconds(200), else: "no vacuum against wraparound came") {
+            try await world.office.truth("select exists (select from pg_stat_progress_vacuum)")
+        }
+        return MadeDisaster(culprits: ["wraparound", "ledger_of_years"]) {
+            // It does not give way to those who wait for its table, as other vacuums do.
+            try await world.run("alter system set autovacuum = off")
+            try await world.run("select pg_reload_conf()")
+            try await world.run(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity where backend_type = 'autovacuum worker'")
+            try await world.run("drop table public.ledger_of_years")
+            try await world.run("alter system reset autovacuum")
             try await world.run("select pg_reload_conf()")
         }
     }

@@ -17,10 +17,10 @@ struct DisasterWorld: Sendable {
     let workers: LoadWorkers
     let pulse: DisasterPulse
 
-    /// What disasters need that the defaults do not have: room for two hundred committers, and few locks.
+    /// What disasters need that the defaults do not have: room for two hundred committers, few locks, and vacuums that come soon.
     static let settings = [
         "max_connections": "260", "max_prepared_transactions": "10", "wal_level": "logical",
-        "max_locks_per_transaction": "10", "autovacuum_freeze_max_age": "100000",
+        "max_locks_per_transaction": "10", "autovacuum_naptime": "5s",
     ]
 
     init(

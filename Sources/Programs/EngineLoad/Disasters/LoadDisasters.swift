@@ -26,7 +26,7 @@ extension Command {
         examples: [
             Example("millrace load disasters --strict", "all of them"),
             Example("millrace load disasters --only rows,migration --jobs 20", "two of them, shortly"),
-        ], settings: .unused
+        ]
     ) { invocation in
         try await DisasterScenario(invocation: invocation).run()
     }
