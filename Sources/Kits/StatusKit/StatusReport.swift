@@ -93,16 +93,11 @@ package struct StatusReport: Sendable {
         of rooms: [Room], on connection: Connection, cap: Int?, patience: Duration
     ) async throws -> StatusReport {
         let bounds = Self.bounds(cap)
-        let dangers = await section { () throws(PostgresError) in
-            try await Queue.dangers(on: connection, deadline: patience)
-        }
-        // What waits behind somebody's lock is not waited for: who holds it is the answer.
-        let isHeldUp = dangers.value?.contains { $0.alarm == .heldUp } == true
-        let patience = isHeldUp ? min(patience, .milliseconds(250)) : patience
+        let (dangers, queues, patience) = try await first(on: connection, cap: cap, patience: patience)
         let schema = await section { () throws(PostgresError) in try await Queue.schemaState(on: connection) }
         var report = StatusReport(
             schema: schema,
-            queues: try await queues(on: connection, cap: cap, patience: patience, isHeldUp: isHeldUp),
+            queues: queues,
             rates: await section { () throws(PostgresError) in
                 try await Queue.rates(on: connection, deadline: patience)
             },
@@ -241,14 +236,40 @@ package struct StatusReport: Sendable {
         }
     }
 
+    /// What holds the database up, the queues, and how long each other section may take: what waits behind somebody's lock is not waited
+    /// for, because who holds it is the answer.
+    private static func first(
+        on connection: Connection, cap: Int?, patience: Duration
+    ) async throws(PostgresError) -> (Section<[DangerRow]>, Section<[QueueDepth]>, Duration) {
+        let short = min(patience, .milliseconds(100))
+        let before = await dangers(on: connection, patience: patience)
+        do throws(PostgresError) {
+            let left = isHeldUp(before) ? short : patience
+            return (before, try await queues(on: connection, cap: cap, patience: left), left)
+        } catch {
+            // Somebody may have begun a moment ago.
+            let after = await dangers(on: connection, patience: patience)
+            guard isHeldUp(after) else { throw error }
+            return (after, .unavailable(DatabaseFailure(error).sentence), short)
+        }
+    }
+
+    private static func dangers(on connection: Connection, patience: Duration) async -> Section<[DangerRow]> {
+        await section { () throws(PostgresError) in try await Queue.dangers(on: connection, deadline: patience) }
+    }
+
+    private static func isHeldUp(_ dangers: Section<[DangerRow]>) -> Bool {
+        dangers.value?.contains { $0.alarm == .heldUp } == true
+    }
+
     /// A login without the right to count jobs is told that, and not that everything is in trouble.
     private static func queues(
-        on connection: Connection, cap: Int?, patience: Duration, isHeldUp: Bool
+        on connection: Connection, cap: Int?, patience: Duration
     ) async throws(PostgresError) -> Section<[QueueDepth]> {
         do throws(PostgresError) {
             return .known(try await Queue.depths(cap: cap, on: connection, deadline: patience))
         } catch {
-            guard error.sqlState == "42501" || isHeldUp else { throw error }
+            guard error.sqlState == "42501" else { throw error }
             return .unavailable(DatabaseFailure(error).sentence)
         }
     }
