@@ -32,7 +32,8 @@ private struct Note: Job {
         #expect(throws: QueueError.self) {
             try DatabaseClients(["eu": one], route: .hashed(overrides: ["acme": "us"]))
         }
-        let own = try DatabaseClients(["eu": one, "us": one], route: DatabaseRoute { key, _ in key == "a" ? "us" : nil })
+        let own = try DatabaseClients(
+            ["eu": one, "us": one], route: DatabaseRoute { key, _ in key == "a" ? "us" : nil })
         #expect(try own.name(for: "a") == "us")
         #expect(throws: QueueError.self) { try own.client(for: "b") }
     }

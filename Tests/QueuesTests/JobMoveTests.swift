@@ -90,7 +90,8 @@ import Testing
                 ) == #"{a,b} {"m": 1} {"timeout": 5} 1"#)
             #expect(
                 try await world.there.int(
-                    "select count(*) from millrace.jobs where state = 'scheduled' and run_at > now() + interval '23 h'") == 2)
+                    "select count(*) from millrace.jobs where state = 'scheduled' and run_at > now() + interval '23 h'")
+                    == 2)
             #expect(try await world.here.int("select count(*) from millrace_move.departed") == 0)
             #expect(try await world.there.int("select count(*) from millrace_move.arrived") == 0)
         }
@@ -112,7 +113,9 @@ import Testing
         }
     }
 
-    @Test(arguments: 1...20) func `until it is decided it can be undone, and also that can be cut off`(steps: Int) async throws {
+    @Test(arguments: 1...20) func `until it is decided it can be undone, and also that can be cut off`(steps: Int)
+        async throws
+    {
         try await withWorld { world in
             let first = try await world.move(behind: cutting(behind: steps))
             do { _ = try await first.run(holds: true) } catch is CutOff {}
@@ -162,7 +165,8 @@ import Testing
         try await withWorld { world in
             let first = try await world.move { step in if step == .arrived { throw CutOff() } }
             await #expect(throws: CutOff.self) { _ = try await first.run() }
-            try await world.there.run("delete from millrace_move.arrived where new_job = (select max(new_job) from millrace_move.arrived)")
+            try await world.there.run(
+                "delete from millrace_move.arrived where new_job = (select max(new_job) from millrace_move.arrived)")
             await #expect(throws: JobMove.Failure.self) { _ = try await world.move().run() }
             #expect(try await world.here.int("select count(*) from millrace_move.departed") > 0)
         }

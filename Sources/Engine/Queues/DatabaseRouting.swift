@@ -19,7 +19,8 @@ package struct DatabaseRouting: Sendable {
         if let index = overrides.index(forKey: key), overrides[index].key.utf8.elementsEqual(key.utf8) {
             return names.contains(overrides[index].value) ? overrides[index].value : nil
         }
-        return names.sorted().map { (name: $0, weight: Self.weight(of: $0, for: key)) }.max { $0.weight < $1.weight }?.name
+        return names.sorted().map { (name: $0, weight: Self.weight(of: $0, for: key)) }.max { $0.weight < $1.weight }?
+            .name
     }
 
     package static func weight(of name: String, for key: String) -> UInt64 {

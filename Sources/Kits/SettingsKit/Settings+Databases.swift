@@ -69,7 +69,8 @@ extension Settings {
         let names = databases.map(\.name)
         for (key, name) in routes.sorted(by: { $0.key < $1.key }) where !names.isEmpty && !names.contains(name) {
             problems.append(
-                "MILLRACE_ROUTES sends \(Secrets.quoted(key)) to \(name), which is not in MILLRACE_DATABASES: \(databaseNames)")
+                "MILLRACE_ROUTES sends \(Secrets.quoted(key)) to \(name), which is not in MILLRACE_DATABASES: \(databaseNames)"
+            )
         }
         if text(.directURL) != nil {
             problems.append(

@@ -47,7 +47,8 @@ package struct JobMove: Sendable {
         if try await isSameDatabase(move) {
             _ = try await MoveBooks.beginUndo(move, on: from)
             try await MoveBooks.end(move, as: .undone, on: from)
-            throw Failure(sentence: "\(source) and \(target) are one database", hint: "give each database its own address")
+            throw Failure(
+                sentence: "\(source) and \(target) are one database", hint: "give each database its own address")
         }
         switch move.state {
         case .taking:

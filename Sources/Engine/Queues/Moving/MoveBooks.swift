@@ -44,7 +44,8 @@ package enum MoveBooks {
             """, [.text(tenant), .bool(onlyOpen)]
         ) { row throws(PostgresError) in
             guard let state = State(rawValue: try row.string(3)) else {
-                throw .misconfigured(reason: "a move is in the state \(try row.string(3)), which this program does not know")
+                throw .misconfigured(
+                    reason: "a move is in the state \(try row.string(3)), which this program does not know")
             }
             return Departure(
                 id: try row.string(0), tenant: try row.string(1), target: try row.string(2), state: state,

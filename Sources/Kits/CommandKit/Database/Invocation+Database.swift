@@ -39,7 +39,10 @@ extension Invocation {
         let routing = DatabaseRouting(overrides: settings.routes)
         guard let name = routing.database(of: key, among: settings.databases.map(\.name)),
             let database = settings.databases.first(where: { $0.name == name })
-        else { throw Failure(.misused, "MILLRACE_ROUTES sends this key to a database that MILLRACE_DATABASES does not name") }
+        else {
+            throw Failure(
+                .misused, "MILLRACE_ROUTES sends this key to a database that MILLRACE_DATABASES does not name")
+        }
         console.note("database: \(name)")
         return Invocation(
             parsed: parsed, settings: settings.chosen(database), console: console, surroundings: surroundings,

@@ -98,7 +98,9 @@ extension Invocation {
 
     fileprivate func listMoves() async throws -> ExitCode {
         let several = settings.databases
-        let places = several.isEmpty ? [(name: nil as String?, options: try connectionOptions())]
+        let places =
+            several.isEmpty
+            ? [(name: nil as String?, options: try connectionOptions())]
             : several.map { (name: $0.name as String?, options: options(at: $0.url)) }
         let onlyOpen = parsed.isOn("open")
         var rows: [(database: String?, move: MoveBooks.Departure)] = []
@@ -159,7 +161,8 @@ extension Invocation {
             guard let database = settings.databases.first(where: { $0.name == name }) else {
                 throw Failure(
                     .misused, "there is no database \(Secrets.quoted(name)) in MILLRACE_DATABASES",
-                    hint: settings.databases.isEmpty ? "set it, with both databases" : "it names \(settings.databaseNames)")
+                    hint: settings.databases.isEmpty
+                        ? "set it, with both databases" : "it names \(settings.databaseNames)")
             }
             return database
         }
@@ -175,7 +178,8 @@ extension Invocation {
         _ source: NamedDatabase, _ target: NamedDatabase, _ body: (Connection, Connection) async throws -> Value
     ) async throws -> Value {
         try await SchemaCheck.withSchema(options(at: source.direct ?? source.url)) { from in
-            try await SchemaCheck.withSchema(options(at: target.direct ?? target.url)) { to in try await body(from, to) }
+            try await SchemaCheck.withSchema(options(at: target.direct ?? target.url)) { to in try await body(from, to)
+            }
         }
     }
 
