@@ -9,7 +9,6 @@ import Testing
         var shares: SlotShares
         var jobs: [Int]
         var running: [Int]
-        var stopped: Set<Int> = []
 
         init(slots: Int, jobs: [Int]) {
             shares = SlotShares(slots: slots, members: jobs.count)
@@ -17,26 +16,34 @@ import Testing
             running = jobs.map { _ in 0 }
         }
 
+        /// It starts what it can, and so do those that it calls.
         mutating func start(_ member: Int) {
+            var called = [member]
+            while let next = called.popLast() { called += work(next) }
+        }
+
+        private mutating func work(_ member: Int) -> [Int] {
+            var called: [Int] = []
             while running[member] < jobs[member] {
                 // It claims what its cap lets it hold.
                 let held = max(running[member], min(jobs[member], shares.cap(of: member)))
-                let (cap, called) = shares.take(member, running: running[member], held: held)
-                stopped.subtract(called)
+                let (cap, others) = shares.take(member, running: running[member], held: held)
+                called += others
                 guard running[member] < cap else {
-                    if shares.stops(member, at: cap) { stopped.insert(member) }
-                    return
+                    if shares.stops(member, at: cap) { return called }
+                    continue
                 }
                 running[member] += 1
             }
+            // It finds nothing more.
+            for _ in 0..<2 { called += shares.look(member, running: running[member], held: running[member]).called }
+            return called
         }
 
         mutating func end(_ member: Int) {
             guard running[member] > 0 else { return }
             running[member] -= 1
-            let (_, called) = shares.settle(member, running: running[member], held: running[member])
-            stopped.subtract(called)
-            for other in called { start(other) }
+            for other in shares.settle(member, running: running[member], held: running[member]).called { start(other) }
         }
     }
 
@@ -68,6 +75,29 @@ import Testing
         }
         #expect(abs(model.running[0] - model.running[2]) <= 2, "\(model.running)")
         #expect(model.running.reduce(0, +) >= 97)
+    }
+
+    @Test func `one with much to do has its share as soon as that many jobs of the others have ended`() {
+        var model = Model(slots: 8, jobs: [20, 0])
+        model.start(0)
+        model.jobs[1] = 20
+        model.start(1)
+        #expect(model.running == [7, 1])
+        for _ in 0..<3 {
+            model.end(0)
+            model.start(0)
+        }
+        #expect(model.running == [4, 4])
+    }
+
+    @Test func `one that finds nothing more leaves what it was given to look for it`() {
+        var model = Model(slots: 8, jobs: [20, 0])
+        model.start(0)
+        model.jobs[1] = 1
+        model.start(1)
+        model.end(0)
+        model.start(0)
+        #expect(model.running == [6, 1], "and one is left for it, so that it can begin another at once")
     }
 
     @Test func `as many slots as workers: each has one`() {

@@ -31,6 +31,14 @@ final class WorkerStateGuard: Sendable {
             called += others
         }
 
+        /// The same when jobs are about to be looked for.
+        mutating func look() {
+            guard let share else { return }
+            let (cap, others) = share.look(running: jobs.runningCount, held: jobs.held)
+            jobs.slots = cap
+            called += others
+        }
+
         /// Stops until there are more slots for it.
         mutating func stop() {
             guard let share else { return }
@@ -47,9 +55,12 @@ final class WorkerStateGuard: Sendable {
             let (cap, others) = share.take(running: running, held: jobs.held)
             jobs.slots = cap
             called += others
+            guard running < cap else {
+                stop()
+                return nil
+            }
             let job = jobs.next()
             if job == nil { settle() }
-            if running >= cap { stop() }
             return job
         }
     }
@@ -138,7 +149,7 @@ final class WorkerStateGuard: Sendable {
     func order() -> Order {
         change { state in
             guard !state.draining else { return Order(session: state.session) }
-            state.settle()
+            state.look()
             state.counter += 1
             let (slots, held) = (state.jobs.slots, state.jobs.atHand)
             let wanted = state.wanted

@@ -32,6 +32,10 @@ package struct SlotShare: Sendable {
         budget.with { [member] in $0.settle(member, running: running, held: held) }
     }
 
+    func look(running: Int, held: Int) -> (cap: Int, called: [Int]) {
+        budget.with { [member] in $0.look(member, running: running, held: held) }
+    }
+
     func take(running: Int, held: Int) -> (cap: Int, called: [Int]) {
         budget.with { [member] in $0.take(member, running: running, held: held) }
     }

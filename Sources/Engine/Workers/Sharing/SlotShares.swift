@@ -10,9 +10,13 @@ package struct SlotShares: Sendable {
         var held = 0
         /// The cap at which it stopped, until it is called.
         var shortAt: Int?
+        /// It stopped at its cap, and has not looked since whether there is more for it to do.
+        var isHungry = false
+        /// It looks right now.
+        var hasLooked = false
 
-        /// It may always look for one more.
-        var wanted: Int { held + 1 }
+        /// It may always look for one more. How much a hungry one could use, nobody knows.
+        var wanted: Int { isHungry ? .max : held + 1 }
     }
 
     package let slots: Int
@@ -36,6 +40,17 @@ package struct SlotShares: Sendable {
         return answer(to: member)
     }
 
+    /// The same when it is about to look for jobs. When it does so again and still has room, there were no more.
+    package mutating func look(_ member: Int, running: Int, held: Int) -> (cap: Int, called: [Int]) {
+        members[member].running = running
+        members[member].held = held
+        if held < cap(of: member) {
+            if members[member].hasLooked { members[member].isHungry = false }
+            members[member].hasLooked = true
+        }
+        return answer(to: member)
+    }
+
     /// It is about to start a job: if its cap lets it, the job counts from now on.
     package mutating func take(_ member: Int, running: Int, held: Int) -> (cap: Int, called: [Int]) {
         members[member].running = running
@@ -49,6 +64,8 @@ package struct SlotShares: Sendable {
     package mutating func stops(_ member: Int, at cap: Int) -> Bool {
         guard self.cap(of: member) <= cap else { return false }
         members[member].shortAt = cap
+        members[member].isHungry = true
+        members[member].hasLooked = false
         return true
     }
 
