@@ -70,6 +70,30 @@ import Testing
         }
     }
 
+    @Test(arguments: ["millrace.job_delete", "millrace.cancel"])
+    func `what a run makes beside its own end begins after it, also where the first of it is taken away at once`(
+        _ taking: String
+    ) async throws {
+        try await withDatabase { database in
+            let handler = try await database.connect()
+            let connection = try await database.connect()
+            #expect(try await connection.enqueue() == 1)
+            try await connection.openSession()
+            try await connection.claim()
+            try await handler.run("begin; select millrace.spawn('1-9-1', 'test', array['{}', '{}', '{}'])")
+            #expect(try await connection.bool("select millrace.complete('1-9-1')"))
+            try await connection.settleFlows()
+            try await handler.run("commit")
+            let first = try await connection.int("select min(id) from millrace.job where id <> 1")
+            try await connection.run("select \(taking)(\(first))")
+            try await connection.settleFlows()
+            #expect(
+                try await connection.column("select state from millrace.jobs where id not in (1, \(first))") == [
+                    "ready", "ready",
+                ])
+        }
+    }
+
     /// 1. A transaction ends the job, and stays open. 2. Another job is enqueued that waits for it. 3. Workers look. 4. The transaction commits.
     @Test(
         arguments: End.allCases,

@@ -38,9 +38,6 @@ struct SequenceWorld {
         worker = try await database.connect()
         callers = []
         for name in ["a", "b", "c"] { callers.append(Caller(name: name, connection: try await database.connect())) }
-        for connection in [worker] + callers.map(\.connection) {
-            try await connection.run("set lock_timeout = '60ms'")
-        }
         try await worker.run(
             """
             create table public.ledger (job bigint, what text);
@@ -51,6 +48,9 @@ struct SequenceWorld {
         try await worker.openSession(session)
         for tenant in ["a", "b"] { try await worker.limit("tenant", tenant, #"{"concurrency": 2}"#) }
         try await worker.limit("key", "l", #"{"concurrency": 1}"#)
+        for connection in [worker] + callers.map(\.connection) {
+            try await connection.run("set lock_timeout = '60ms'")
+        }
     }
 
     /// Every other round does few kinds of things, and each more often: what only three operations together bring about is rare among forty.

@@ -204,7 +204,7 @@ begin
         insert into millrace.job (id, kind, queue, lane, enqueued_at, run_at, args, owner, metadata, options)
         select n.id, n.kind, head.queue, head.lane, head.enqueued_at, head.run_at, n.args, head.owner, head.metadata, head.options from new n
     ), waiting as (
-        insert into millrace.blocked (job, due, starts, waits, fresh) select n.id, spawn.run_at, 1, false, false from new n
+        insert into millrace.blocked (job, due, starts, waits, fresh) select n.id, spawn.run_at, 1, false, true from new n
     ), made as (
         insert into millrace.edge (pred, succ, session, number) select run.job, n.id, run.session, run.number from new n
     ), joined as (
@@ -534,37 +534,68 @@ begin
 end $$;
 select millrace.door_is('queue', 'flows_check', 'worker', 'staff');
 
+-- Whether the next end of a job that these wait for cannot miss them: nobody ends a run of it at this moment. Its lease stays locked until the
+-- caller's commit.
+create or replace function millrace.flow_end_is_ahead(the_pred bigint) returns boolean
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    perform from millrace.lease l where l.lo <= the_pred and l.hi >= the_pred and the_pred = any (l.ids) for update skip locked;
+    return found or not exists (select from millrace.lease l where l.lo <= the_pred and l.hi >= the_pred and the_pred = any (l.ids));
+end $$;
+
+-- The run that made a job may be over, before the job was there or while it was away: then what that end makes of it is done now.
+create or replace function millrace.flow_note_again(the_pred bigint, the_session bigint, the_number bigint) returns void
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+    insert into millrace.ending (pred, outcome, session, number)
+    select h.id, h.outcome, h.session, h.number from millrace.history h
+     where h.id = the_pred and (h.outcome in (1, 2, 3) or (h.session = the_session and h.number = the_number))
+       and not exists (select from millrace.ending n where n.pred = the_pred)
+     order by h.outcome in (1, 2, 3) desc limit 1;
+    if not found and not exists (select from millrace.job j where j.id = the_pred) and not exists (select from millrace.ending n where n.pred = the_pred) then
+        insert into millrace.ending (pred, outcome) values (the_pred, 2);
+    end if;
+end $$;
+
 -- Looks at these fresh jobs, which the caller has locked. It waits for no open transaction.
 create or replace function millrace.flows_look(fresh bigint[]) returns void
 language plpgsql volatile set lock_timeout = '100ms' set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
+    made record;
     one bigint;
     pred record;
     ended smallint;
     sure boolean;
 begin
+    -- All that one run has made, and that wait for nothing else, are looked at together: there may be very many. They stay where they are.
+    for made in
+        select e.pred, e.session, e.number, array_agg(e.succ) as jobs from millrace.edge e
+         where e.succ = any (fresh) and e.number is not null and e.outcome is null
+           and not exists (select from millrace.edge o where o.succ = e.succ and o.outcome is null and o.pred <> e.pred)
+         group by e.pred, e.session, e.number
+    loop
+        sure := millrace.flow_end_is_ahead(made.pred);
+        perform millrace.flow_note_again(made.pred, made.session, made.number);
+        if sure then
+            update millrace.blocked b set fresh = false
+             where b.job = any (array(
+                select o.job from millrace.edge e join millrace.blocked o on o.job = e.succ
+                 where e.pred = made.pred and e.session = made.session and e.number = made.number and e.outcome is null and o.fresh
+                   and not exists (select from millrace.edge x where x.succ = e.succ and x.outcome is null and x.pred <> e.pred)
+                 for update of o skip locked));
+        end if;
+        fresh := array(select f from unnest(fresh) f where f <> all (made.jobs));
+    end loop;
     foreach one in array fresh loop
         sure := true;
         for pred in select e.pred, e.session, e.number from millrace.edge e where e.succ = one and e.outcome is null loop
             ended := null;
-            perform from millrace.lease l
-             where l.lo <= pred.pred and l.hi >= pred.pred and pred.pred = any (l.ids) for update skip locked;
-            if not found then
-                if exists (select from millrace.lease l where l.lo <= pred.pred and l.hi >= pred.pred and pred.pred = any (l.ids)) then
-                    sure := false;                        -- somebody ends a run of it at this moment
-                    continue;
-                end if;
+            if not millrace.flow_end_is_ahead(pred.pred) then
+                sure := false;
+                continue;
             end if;
             if pred.number is not null then
-                -- It came back to a place in the line of the run that made it, which may be over: then what that end makes of it is done now.
-                insert into millrace.ending (pred, outcome, session, number)
-                select h.id, h.outcome, h.session, h.number from millrace.history h
-                 where h.id = pred.pred and (h.outcome in (1, 2, 3) or (h.session = pred.session and h.number = pred.number))
-                   and not exists (select from millrace.ending n where n.pred = pred.pred)
-                 order by h.outcome in (1, 2, 3) desc limit 1;
-                if not found and not exists (select from millrace.job j where j.id = pred.pred) and not exists (select from millrace.ending n where n.pred = pred.pred) then
-                    insert into millrace.ending (pred, outcome) values (pred.pred, 2);
-                end if;
+                perform millrace.flow_note_again(pred.pred, pred.session, pred.number);
                 continue;
             end if;
             select h.outcome into ended from millrace.history h where h.id = pred.pred and h.outcome in (1, 2, 3) limit 1;
