@@ -22,6 +22,10 @@ package struct JobMove: Sendable {
         package var jobs: Int
         /// Waiting jobs that stay where they are.
         package var left: Int
+
+        package init(state: MoveBooks.State, jobs: Int, left: Int) {
+            (self.state, self.jobs, self.left) = (state, jobs, left)
+        }
     }
 
     package let tenant: String
