@@ -92,8 +92,8 @@ import Testing
             #expect(row.owner.hasPrefix("importer") && row.amount >= 100)
             #expect(row.sentence.contains(" subtransactions, more than the 64"))
             try await importer.run("rollback")
-            // The other has been open for longer by now.
-            #expect(try await Self.find(.subtransactions, on: office) == nil)
+            // The other has been open for longer by now. Other tests may have such transactions, too.
+            #expect(try await Self.find(.subtransactions, on: office)?.owner.hasPrefix("few") != true)
             try await few.run("rollback")
             for one in [office, few, importer] { await one.close() }
         }

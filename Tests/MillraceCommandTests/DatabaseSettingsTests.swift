@@ -83,7 +83,8 @@ import Testing
             #expect(databases[0]["status"]?["verdict"]?.text == "ok" && databases[0]["error"] == .null)
             #expect(databases[1]["status"] == .null && databases[1]["error"]?["message"]?.text != nil)
             let (_, brief) = await Self.run(["status", "--quiet"], environment)
-            #expect(brief.output.hasPrefix("eu  OK  nothing needs attention\nus  UNKNOWN  the database cannot be reached"))
+            #expect(
+                brief.output.hasPrefix("eu  OK  nothing needs attention\nus  UNKNOWN  the database cannot be reached"))
             let (one, alone) = await Self.run(["status", "--database", "eu", "--json"], environment)
             #expect(one == .done && alone.output.contains("\"queues\""))
         }

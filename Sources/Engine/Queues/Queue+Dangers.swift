@@ -71,16 +71,18 @@ extension Queue {
             (select 'standby', r.pid, coalesce(nullif(r.application_name, ''), r.usename::text), coalesce(r.client_addr::text, 'a local socket'), age(r.backend_xmin)::bigint, null
                from pg_stat_replication r where r.backend_xmin is not null order by 5 desc limit 1)
             union all
-            -- No view before Postgres 16 says it: numbers that are in progress and are no session's own are subtransactions. They follow their transaction's.
+            -- No view before Postgres 16 says it: numbers that are in progress and are no session's own are subtransactions. They follow their
+            -- transaction's, and are counted for the last one before them.
             (select 'subtransactions', x.pid, x.owner, x.state, count(*), x.age
-               from (select s.pid, s.owner, coalesce(s.state, '') as state, s.age, age(s.backend_xid) as since,
-                            -- With the epoch of now, or the one beside it.
-                            edge.n - (edge.n & 4294967295) + low.n + case when low.n - (edge.n & 4294967295) > 2147483647 then -4294967296
-                                when (edge.n & 4294967295) - low.n > 2147483647 then 4294967296 else 0 end as own
-                       from stats s, lateral (select s.backend_xid::text::bigint as n) low, (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as n) edge
-                      where s.here and s.backend_xid is not null and s.age > 1 order by s.age desc limit 10) x,
-                    lateral generate_series(x.own + 1, x.own + least(1000, x.since - 1)) n
-              where pg_xact_status(n::text::xid8) = 'in progress' and not exists (select from stats o where o.backend_xid is not null and o.backend_xid::text::bigint = n & 4294967295)
+               from (select y.*, coalesce(lead(y.own) over (order by y.own), y.own + y.since) as next
+                       from (select s.pid, s.owner, s.here, coalesce(s.state, '') as state, s.age, age(s.backend_xid) as since,
+                                    -- With the epoch of now, or the one beside it.
+                                    edge.n - (edge.n & 4294967295) + low.n + case when low.n - (edge.n & 4294967295) > 2147483647 then -4294967296
+                                        when (edge.n & 4294967295) - low.n > 2147483647 then 4294967296 else 0 end as own
+                               from stats s, lateral (select s.backend_xid::text::bigint as n) low, (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as n) edge
+                              where s.backend_xid is not null) y) x,
+                    lateral generate_series(x.own + 1, least(x.own + 1000, x.next - 1)) n
+              where x.here and x.age > 1 and pg_xact_status(n::text::xid8) = 'in progress'
               group by 2, 3, 4, 6 having count(*) > 64 order by 5 desc limit 1)
             union all
             (select 'locks', t.pid, coalesce(s.owner, 'a prepared transaction'), t.everything::text || ' of ' || c.n, t.n, s.age
@@ -95,7 +97,8 @@ extension Queue {
             union all
             -- Who holds up others, and is held up by nobody.
             (select 'blocker', b.pid, s.owner, coalesce(s.state, '') || coalesce('|' || (
-                        select string_agg(distinct c.relname::text, ',') from held h join pg_class c on c.oid = h.relation
+                        select string_agg(distinct coalesce(p.relname, c.relname)::text, ',')
+                          from held h join pg_class c on c.oid = h.relation left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
                          where h.pid = b.pid and h.granted and c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace('millrace') and h.mode <> 'AccessShareLock'), ''), count(*), s.age
                from (select s.pid as waits, unnest(pg_blocking_pids(s.pid)) as pid from stats s where s.here and s.wait_event_type = 'Lock' limit 20) b
                join stats s using (pid)
