@@ -115,7 +115,9 @@ extension Queue {
               group by 2, 3, s.state, s.age order by s.age desc limit 1)
             union all
             (select 'catalogue', null, t.relname::text, pg_size_pretty(pg_table_size(t.relid)), t.n_dead_tup, t.n_live_tup::float8
-               from pg_stat_sys_tables t where t.schemaname = 'pg_catalog' and t.n_dead_tup > 100000 and t.n_dead_tup > 5 * t.n_live_tup
+               from pg_stat_sys_tables t join pg_class c on c.oid = t.relid
+              -- Of what all databases share, plans read little.
+              where t.schemaname = 'pg_catalog' and not c.relisshared and t.n_dead_tup > 100000 and t.n_dead_tup > 5 * t.n_live_tup
               order by t.n_dead_tup desc limit 1)
             union all
             (select 'freeze', v.pid, coalesce(v.relid::regclass::text, ''), v.phase, coalesce(v.heap_blks_total - v.heap_blks_scanned, 0), s.age
