@@ -7,7 +7,10 @@ import Testing
     @Test func `each alert says how urgent it is and where to read on, and its test sees it fire and clear`() throws {
         let rules = try Observability.text("rules.yml").split(separator: "- alert: ").dropFirst()
         let tests = try Observability.text("rules_test.yml").split(separator: "  - name: ").dropFirst()
-        #expect(rules.count > 30 && rules.count == tests.count)
+        #expect(rules.count > 30)
+        // Some have more than one test, whose name goes on.
+        let names = Set(rules.map { $0.prefix { $0.isLetter } })
+        #expect(tests.allSatisfy { names.contains($0.prefix { $0.isLetter }) })
         for rule in rules {
             let name = String(rule.prefix { $0.isLetter })
             #expect(rule.contains("runbook: deploy/guides/operating.md#\(name.lowercased())\n"), "\(name)")

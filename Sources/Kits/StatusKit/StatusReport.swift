@@ -243,15 +243,12 @@ package struct StatusReport: Sendable {
     ) async throws(PostgresError) -> (Section<[DangerRow]>, Section<[QueueDepth]>, Duration) {
         let short = min(patience, .milliseconds(100))
         let before = await dangers(on: connection, patience: patience)
-        do throws(PostgresError) {
-            let left = isHeldUp(before) ? short : patience
-            return (before, try await queues(on: connection, cap: cap, patience: left), left)
-        } catch {
-            // Somebody may have begun a moment ago.
-            let after = await dangers(on: connection, patience: patience)
-            guard isHeldUp(after) else { throw error }
-            return (after, .unavailable(DatabaseFailure(error).sentence), short)
-        }
+        let left = isHeldUp(before) ? short : patience
+        let queues = try await queues(on: connection, cap: cap, patience: left)
+        if queues.value != nil { return (before, queues, left) }
+        // Somebody may have begun a moment ago.
+        let after = await dangers(on: connection, patience: patience)
+        return isHeldUp(after) ? (after, queues, short) : (before, queues, left)
     }
 
     private static func dangers(on connection: Connection, patience: Duration) async -> Section<[DangerRow]> {
@@ -269,7 +266,7 @@ package struct StatusReport: Sendable {
         do throws(PostgresError) {
             return .known(try await Queue.depths(cap: cap, on: connection, deadline: patience))
         } catch {
-            guard error.sqlState == "42501" else { throw error }
+            guard error.sqlState != "42501" else { throw error }
             return .unavailable(DatabaseFailure(error).sentence)
         }
     }
