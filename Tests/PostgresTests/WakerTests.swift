@@ -58,6 +58,51 @@ import Testing
         try? FileManager.default.removeItem(atPath: path)
     }
 
+    @Test func `of new jobs two that sleep are told at once, in turn, and the others when their time comes`()
+        async throws
+    {
+        var turns = WakerTurns()
+        #expect(turns.first(of: "a", asleep: [3, 1, 2, 4]) == [1, 2])
+        #expect(turns.first(of: "a", asleep: [3, 1, 2, 4]) == [3, 4])
+        #expect(turns.first(of: "a", asleep: [1, 2, 3, 4, 9]) == [9])
+        #expect(turns.first(of: "b", asleep: [1, 2, 3, 4]) == [1, 2])
+        let rest = turns.rest(of: [1, 2, 3, 4, 5]).sorted { $0.line < $1.line }
+        #expect(rest.map(\.line) == ["a", "b"] && rest.map(\.to) == [[5], [3, 4, 5]])
+        #expect(!turns.isOwing && turns.first(of: "a", asleep: []) == [] && turns.isOwing)
+    }
+
+    @Test(arguments: [Duration.milliseconds(1), .seconds(3600)])
+    func `each worker hears of new jobs once, and of everything else at once`(pause: Duration) async throws {
+        let path = Self.path()
+        let server = try WakerServer(path: path, pause: pause)
+        let running = Task { await server.run() }
+        server.began()
+        var rooms: [Room] = []
+        var tasks: [Task<Void, Never>] = []
+        for _ in 0..<4 {
+            let client = WakerClient(path: path)
+            let hub = NotificationHub(ConnectionOptions(location: ""), waker: client)
+            rooms.append(Room(["millrace"], hub))
+            client.sleeps(true)
+            tasks.append(Task { await hub.follow() })
+        }
+        let all = rooms
+        try await eventually("all sleep") { server.workers == (4, 4) }
+        server.said(Notification(channel: "millrace", payload: "7.4 ready"))
+        let jobs = pause < .seconds(1) ? 4 : 2
+        try await eventually("those hear whose turn it is") {
+            all.count { $0.heard.contains(.said("7.4 ready")) } == jobs
+        }
+        server.said(Notification(channel: "millrace", payload: "limits"))
+        try await eventually("all hear what is for everybody") { all.allSatisfy { $0.heard.contains(.said("limits")) } }
+        #expect(all.reduce(0) { $0 + $1.heard.count { $0 == .said("7.4 ready") } } == jobs)
+        for task in tasks { task.cancel() }
+        running.cancel()
+        for task in tasks { await task.value }
+        await running.value
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
     @Test func `a place that is taken is refused, one that a dead waker left is not, and strangers stay out`() throws {
         let path = Self.path()
         let first = try WakerServer(path: path)

@@ -14,6 +14,9 @@ package final class WakerServer: Sendable {
         var clients: [Int: Client] = [:]
         var last = 0
         var hears = false
+        var turns = WakerTurns()
+        /// When the others are told of new jobs.
+        var owes: ContinuousClock.Instant?
     }
 
     private let door: WakerSocket
@@ -22,7 +25,11 @@ package final class WakerServer: Sendable {
     /// A worker has come, gone, fallen asleep or woken up.
     package let changed = Wakeup()
 
-    package init(path: String) throws(WakerFailure) {
+    private let pause: Duration
+
+    /// - Parameter pause: how long after the first few the others are told of new jobs.
+    package init(path: String, pause: Duration = .milliseconds(20)) throws(WakerFailure) {
+        self.pause = pause
         door = try WakerSocket.listening(at: path)
     }
 
@@ -46,7 +53,35 @@ package final class WakerServer: Sendable {
     }
 
     package func said(_ notification: Notification) {
-        tell(.said(channel: notification.channel, payload: notification.payload))
+        let word = WakerWord.said(channel: notification.channel, payload: notification.payload)
+        // New jobs in a lane, as `7.4 ready`; the rest is rare, or for everybody.
+        guard notification.channel == "millrace", notification.payload.contains(".") else { return tell(word) }
+        let line = word.line
+        let isFirst = state.withLock { state in
+            let asleep = state.clients.filter(\.value.isAsleep).map(\.key)
+            for id in state.turns.first(of: line, asleep: asleep) where state.clients[id]?.socket.send(line) == false {
+                state.clients[id] = nil
+            }
+            guard state.owes == nil else { return false }
+            state.owes = .now + pause
+            return true
+        }
+        // The thread that serves waits no longer than until then.
+        if isFirst { interrupt.fire() }
+    }
+
+    /// Tells the others, when it is time; how many milliseconds are left until then, -1 if nobody is owed anything.
+    private func settle() -> Int32 {
+        state.withLock { state in
+            guard let owes = state.owes else { return -1 }
+            let left = ContinuousClock.now.duration(to: owes)
+            guard left <= .zero else { return Int32(clamping: Int64(left / .milliseconds(1)) + 1) }
+            for (line, others) in state.turns.rest(of: state.clients.keys) {
+                for id in others where state.clients[id]?.socket.send(line) == false { state.clients[id] = nil }
+            }
+            state.owes = nil
+            return -1
+        }
     }
 
     /// A worker that does not read what it is told is let go: it comes back, and looks for itself.
@@ -82,8 +117,9 @@ package final class WakerServer: Sendable {
     }
 
     private func serve() {
+        let left = settle()
         let clients = state.withLock { $0.clients.map { (id: $0.key, socket: $0.value.socket) } }
-        let ready = WakerSocket.wait(for: [door] + clients.map(\.socket), interrupt: interrupt)
+        let ready = WakerSocket.wait(for: [door] + clients.map(\.socket), interrupt: interrupt, atMost: left)
         _ = interrupt.take()
         for index in ready {
             if index == 0 { welcome() } else { read(clients[index - 1].id, clients[index - 1].socket) }
