@@ -26,7 +26,8 @@ import Threads
                     group.addTask {
                         try await pools[number % pools.count].withConnection { connection in
                             most.change(by: 1)
-                            _ = try await connection.int("select 1")
+                            // Long enough that two of them meet.
+                            _ = try await connection.int("select 1 from pg_sleep(0.005)")
                             most.change(by: -1)
                         }
                     }
