@@ -50,20 +50,25 @@ import Testing
 
     /// 1. A transaction of a handler makes jobs that wait for its run, and stays open. 2. The run records its own end by another session. 3. Workers
     /// take the note of that end. 4. The transaction commits.
+    private static func endBeside(_ making: String, in database: TestDatabase) async throws -> Connection {
+        let handler = try await database.connect()
+        let connection = try await database.connect()
+        #expect(try await connection.enqueue() == 1)
+        try await connection.openSession()
+        try await connection.claim()
+        try await handler.run("begin; \(making)")
+        #expect(try await connection.bool("select millrace.complete('1-9-1')"))
+        try await connection.settleFlows()
+        try await handler.run("commit")
+        return connection
+    }
+
     @Test(arguments: [
         "select millrace.spawn('1-9-1', 'test', array['{}', '{}'])",
         "select millrace.enqueue('test', options => '{\"fence\": \"1-9-1\"}')",
     ]) func `what a run makes beside its own end begins after it`(_ making: String) async throws {
         try await withDatabase { database in
-            let handler = try await database.connect()
-            let connection = try await database.connect()
-            #expect(try await connection.enqueue() == 1)
-            try await connection.openSession()
-            try await connection.claim()
-            try await handler.run("begin; \(making)")
-            #expect(try await connection.bool("select millrace.complete('1-9-1')"))
-            try await connection.settleFlows()
-            try await handler.run("commit")
+            let connection = try await Self.endBeside(making, in: database)
             try await connection.settleFlows()
             #expect(
                 try await connection.column("select distinct state from millrace.jobs where id <> 1") == ["ready"])
@@ -75,15 +80,8 @@ import Testing
         _ taking: String
     ) async throws {
         try await withDatabase { database in
-            let handler = try await database.connect()
-            let connection = try await database.connect()
-            #expect(try await connection.enqueue() == 1)
-            try await connection.openSession()
-            try await connection.claim()
-            try await handler.run("begin; select millrace.spawn('1-9-1', 'test', array['{}', '{}', '{}'])")
-            #expect(try await connection.bool("select millrace.complete('1-9-1')"))
-            try await connection.settleFlows()
-            try await handler.run("commit")
+            let connection = try await Self.endBeside(
+                "select millrace.spawn('1-9-1', 'test', array['{}', '{}', '{}'])", in: database)
             let first = try await connection.int("select min(id) from millrace.job where id <> 1")
             try await connection.run("select \(taking)(\(first))")
             try await connection.settleFlows()

@@ -21,7 +21,7 @@ package struct DangerRow: Sendable, Equatable {
         case freeze
         case transactionIDs = "transaction ids"
         case multixacts
-        /// Who has the most connections.
+        /// The client with the most connections.
         case connections
     }
 
@@ -52,7 +52,11 @@ extension Queue {
                    concat_ws(', ', nullif(a.application_name, ''), a.usename) as owner
               from pg_stat_activity a where a.pid <> pg_backend_pid()
         ), held as materialized (
-            select l.pid, l.locktype, l.mode, l.granted, l.relation, l.classid, l.objid, l.database, l.virtualtransaction from pg_locks l
+            -- A table of ours by its name, a partition by that of its table.
+            select l.pid, l.locktype, l.mode, l.granted, l.classid, l.objid, l.database, coalesce(p.relname, c.relname)::text as ours
+              from pg_locks l
+              left join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace('millrace')
+              left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
         ), capacity as (
             select current_setting('max_locks_per_transaction')::bigint
                    * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint) as n
@@ -97,20 +101,19 @@ extension Queue {
             union all
             -- Who holds up others, and is held up by nobody.
             (select 'blocker', b.pid, s.owner, coalesce(s.state, '') || coalesce('|' || (
-                        select string_agg(distinct coalesce(p.relname, c.relname)::text, ',')
-                          from held h join pg_class c on c.oid = h.relation left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
-                         where h.pid = b.pid and h.granted and c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace('millrace') and h.mode <> 'AccessShareLock'), ''), count(*), s.age
+                        select string_agg(distinct h.ours, ',') from held h
+                         where h.pid = b.pid and h.granted and h.mode <> 'AccessShareLock'), ''), count(*), s.age
                from (select s.pid as waits, unnest(pg_blocking_pids(s.pid)) as pid from stats s where s.here and s.wait_event_type = 'Lock' limit 20) b
                join stats s using (pid)
               where coalesce(s.wait_event_type, '') <> 'Lock' and s.age > 2
-                and exists (select from held h join pg_class c on c.oid = h.relation where h.pid = b.waits and c.relnamespace = to_regnamespace('millrace'))
+                and exists (select from held h where h.pid = b.waits and h.ours is not null)
               group by 2, 3, s.state, s.age order by 5 desc limit 1)
             union all
             -- Rows that are locked are passed over by claims, and a locked table stops them; inserts of callers hold another mode.
-            (select 'rows', h.pid, s.owner, coalesce(s.state, '') || '|' || string_agg(distinct c.relname::text, ','), count(*), s.age
-               from held h join stats s using (pid) join pg_class c on c.oid = h.relation
-              where h.granted and s.here and s.backend_type = 'client backend' and c.relnamespace = to_regnamespace('millrace') and c.relkind in ('r', 'p')
-                and (s.age > 5 and c.relname in ('ready', 'lease', 'timer', 'beat', 'session') and h.mode in ('RowShareLock', 'ShareLock', 'ShareRowExclusiveLock')
+            (select 'rows', h.pid, s.owner, coalesce(s.state, '') || '|' || string_agg(distinct h.ours, ','), count(*), s.age
+               from held h join stats s using (pid)
+              where h.granted and s.here and s.backend_type = 'client backend' and h.ours is not null
+                and (s.age > 5 and h.ours in ('ready', 'lease', 'timer', 'beat', 'session') and h.mode in ('RowShareLock', 'ShareLock', 'ShareRowExclusiveLock')
                      or s.age > 2 and h.mode in ('ExclusiveLock', 'AccessExclusiveLock'))
               group by 2, 3, s.state, s.age order by s.age desc limit 1)
             union all

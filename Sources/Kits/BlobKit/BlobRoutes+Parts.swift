@@ -67,12 +67,7 @@ extension BlobRoutes {
             return try await take(request.body, at: place, of: wanted, hold, in: store)
         } catch {
             await hold.release()
-            switch error {
-            case let refused as UploadLinkReservation.Refused: return Self.refusal(refused)
-            case BlobError.wrongSize:
-                return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
-            default: throw error
-            }
+            return try Self.refusal(error, of: wanted)
         }
     }
 

@@ -111,12 +111,7 @@ package struct BlobRoutes: Sendable {
             try await hold.arrived(id)
         } catch {
             await hold.release()
-            switch error {
-            case let refused as UploadLinkReservation.Refused: return Self.refusal(refused)
-            case BlobError.wrongSize:
-                return Self.refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
-            default: throw error
-            }
+            return try Self.refusal(error, of: wanted)
         }
         let answer: JSONValue = [
             "id": .string(id.description), "size": .int(wanted.size), "storage_url": .string("upload:\(wanted.id)"),
@@ -202,6 +197,15 @@ package struct BlobRoutes: Sendable {
     }
 
     static var now: Int { Int(Date().timeIntervalSince1970) }
+
+    /// The answer to an upload that failed; what is no fault of the client is thrown on.
+    static func refusal(_ error: any Error, of wanted: BlobLinks.Upload) throws -> Listeners.Response {
+        switch error {
+        case let refused as UploadLinkReservation.Refused: return refusal(refused)
+        case BlobError.wrongSize: return refusal(400, "invalid", "this link takes exactly \(wanted.size) bytes")
+        default: throw error
+        }
+    }
 
     static func refusal(_ refused: UploadLinkReservation.Refused) -> Listeners.Response {
         switch refused {

@@ -8,8 +8,6 @@ struct WakerTurns {
     /// Who was told of each line already.
     private var told: [String: Set<Int>] = [:]
 
-    var isOwing: Bool { !told.isEmpty }
-
     /// Those to tell now. The others are owed it.
     mutating func first(of line: String, asleep: [Int]) -> [Int] {
         let already = told[line] ?? []

@@ -46,7 +46,7 @@ extension Invocation {
         }
     }
 
-    /// Why there is no text: of the document, or of a page.
+    /// Says why the document, or a page of it, has no text.
     func nothingRead(of id: String, page: Int?) async throws -> Failure {
         guard let document = try await withSchema({ try await DocumentAdmin.find(id, on: $0) }) else {
             return Failure(.notFound, "there is no document \(id)", hint: "see millrace documents list")
