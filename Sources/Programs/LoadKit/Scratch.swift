@@ -33,13 +33,13 @@ package enum Scratch {
     }
 
     /// A Postgres of its own, not started yet. It ends with the scenario.
-    package static func cluster(_ directory: String, _ invocation: Invocation, settings: [String: String]) throws
-        -> Cluster
-    {
+    package static func cluster(
+        _ directory: String, _ invocation: Invocation, settings: [String: String], binaries: Cluster.Binaries? = nil
+    ) throws -> Cluster {
         do {
-            let cluster = Cluster(
-                directory: directory, binaries: try Cluster.Binaries.locate(environment: invocation.environment),
-                settings: settings)
+            let programs =
+                if let binaries { binaries } else { try Cluster.Binaries.locate(environment: invocation.environment) }
+            let cluster = Cluster(directory: directory, binaries: programs, settings: settings)
             LoadGround.atEnd { if cluster.isRunning() { try? await cluster.stop(.immediate, deadline: .seconds(30)) } }
             return cluster
         } catch {

@@ -6,7 +6,7 @@ import MillraceQueues
 import Postgres
 import Subprocesses
 
-/// Disasters that need a server of their own: a disk that fills, and a copy.
+/// Disasters that need a server of their own: a clock that steps, a disk that fills, and a copy.
 struct DisasterElsewhere: Sendable {
     typealias Play = (Disaster, DisasterWorld, () async throws -> MadeDisaster) async throws -> DisasterOutcome
 
@@ -17,6 +17,7 @@ struct DisasterElsewhere: Sendable {
 
     func all(_ chosen: [Disaster], play: Play) async throws -> [DisasterOutcome] {
         var outcomes: [DisasterOutcome] = []
+        if chosen.contains(.clock) { outcomes.append(try await clock(play)) }
         if chosen.contains(.restored) { outcomes.append(try await restored()) }
         if chosen.contains(.disk) { outcomes.append(try await disk(play)) }
         return outcomes
@@ -47,6 +48,35 @@ struct DisasterElsewhere: Sendable {
         return outcome
     }
 
+    /// The database's clock jumps ahead by an hour, as when somebody sets it: those of the workers are behind.
+    private func clock(_ play: Play) async throws -> DisasterOutcome {
+        guard let clock = try ServerClock(in: directory, of: cluster.binaries) else {
+            var outcome = DisasterOutcome(disaster: .clock)
+            outcome.skipped = "not made: a server's clock is moved by libfaketime (apt-get install faketime)"
+            return outcome
+        }
+        let moved = try Scratch.cluster(
+            directory + "/clocks", invocation, settings: DisasterWorld.settings, binaries: clock.binaries)
+        let world = try await DisasterWorld(
+            invocation, directory: directory, cluster: try await opened(moved), isLong: isLong)
+        let outcome = try await play(.clock, world) {
+            try clock.set(ahead: .seconds(3600))
+            // It stays so: set back, it would find jobs whose time has not come yet.
+            return MadeDisaster(culprits: ["clock", "1h behind"]) {}
+        }
+        try await world.stop()
+        try await moved.close(.fast)
+        return outcome
+    }
+
+    private func opened(_ cluster: Cluster) async throws -> Cluster {
+        try await cluster.open()
+        let connection = try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
+        await connection.close()
+        return cluster
+    }
+
     private func disk(_ play: Play) async throws -> DisasterOutcome {
         guard let disk = LedgerDisk(in: directory) else {
             var outcome = DisasterOutcome(disaster: .disk)
@@ -56,11 +86,8 @@ struct DisasterElsewhere: Sendable {
         LoadGround.atEnd { disk.close() }
         chmod(disk.directory, 0o777)
         let full = try Scratch.cluster(disk.directory + "/pg", invocation, settings: ["max_wal_size": "64MB"])
-        try await full.open()
-        let connection = try await Connection.open(ConnectionOptions(location: full.url()), name: "load")
-        _ = try await Migrator.ofAllRooms().migrate(on: connection)
-        await connection.close()
-        let world = try await DisasterWorld(invocation, directory: directory, cluster: full, isLong: isLong)
+        let world = try await DisasterWorld(
+            invocation, directory: directory, cluster: try await opened(full), isLong: isLong)
         let outcome = try await play(.disk, world) {
             disk.fill()
             return MadeDisaster(culprits: ["No space left on device"]) {

@@ -26,9 +26,8 @@ struct DisasterMaker: Sendable {
         case .rows: try await rows()
         case .partition: try await partition()
         case .migration: try await migration()
-        case .clock: try await clock()
         case .freeze: try await freeze()
-        case .restored, .disk: throw Failure("\(disaster.word) is made elsewhere")
+        case .clock, .restored, .disk: throw Failure("\(disaster.word) is made elsewhere")
         }
     }
 
@@ -203,14 +202,6 @@ struct DisasterMaker: Sendable {
         return MadeDisaster(culprits: ["deploy", "\(try await world.pid(of: session))"]) {
             try await session.execute("rollback")
             await session.close()
-        }
-    }
-
-    /// The clock by which the queue lives jumps ahead by an hour: those of the workers are behind.
-    private func clock() async throws -> MadeDisaster {
-        try await world.run("select millrace.test_clock_advance('1 hour')")
-        return MadeDisaster(culprits: ["clock", "behind"]) {
-            // Forward only: what was due has begun.
         }
     }
 

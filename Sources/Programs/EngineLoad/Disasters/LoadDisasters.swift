@@ -13,7 +13,7 @@ extension Command {
             On Postgres servers of its own, with two workers and jobs at a steady rate: makes what goes wrong around queues, one thing \
             after the other, and asks status and doctor until one of them names who or what it is. Measures how soon jobs begin before \
             and meanwhile, takes it back, and looks whether each job that was answered has begun. The disk is filled where this process \
-            may mount one; else that line is left out, and said.
+            may mount one, and the clock moved where libfaketime is; else that line is left out, and said.
             """,
         flags: [
             .count("jobs", 10...10_000, 200, "For each pick-up that is measured."),
@@ -65,30 +65,11 @@ struct DisasterScenario: Sendable {
             try await world.stop()
         }
         let made = try await office.int("select mxid_age('1')") - numbers
-        if chosen.contains(.clock) {
-            outcomes.append(try await clock(office, directory: directory, cluster: cluster))
-        }
         await office.close()
         outcomes += try await DisasterElsewhere(
             invocation: invocation, directory: directory, cluster: cluster, isLong: isLong
         ).all(chosen) { try await one($0, in: $1, by: $2) }
         return report(outcomes, multixacts: made)
-    }
-
-    /// A database with a clock that can be moved.
-    private func clock(
-        _ office: Connection, directory: String, cluster: Cluster
-    ) async throws -> DisasterOutcome {
-        try await office.execute("create database clocks", deadline: .seconds(60))
-        let connection = try await Connection.open(
-            ConnectionOptions(location: cluster.url(database: "clocks")), name: "load")
-        _ = try await Migrator.ofAllRooms(testClock: true).migrate(on: connection)
-        await connection.close()
-        let world = try await DisasterWorld(
-            invocation, directory: directory, cluster: cluster, database: "clocks", isLong: isLong)
-        let outcome = try await one(.clock, in: world)
-        try await world.stop()
-        return outcome
     }
 
     private func one(_ disaster: Disaster, in world: DisasterWorld) async throws -> DisasterOutcome {
