@@ -28,6 +28,7 @@ def options():
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--only", action="append", default=[], choices=PEERS)
     parser.add_argument("--debug", action="store_true")
+    parser.add_argument("--build", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--strict", action="store_true")
     return parser.parse_args()
@@ -348,16 +349,27 @@ def show(rows):
 def main():
     given = options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    bench, rows = SwiftBench(given), {}
+    bench, rows, built = SwiftBench(given), {}, {}
+    troubles = (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError)
+    # All before the first is measured: a build leaves a machine warm, and its caches full.
     for name in given.only or PEERS:
         try:
-            package = Package(given, name)
-            built = package.build()
-            rows[name] = bench.measure(package, max(1000, int(PEERS[name] * given.scale)))
-            rows[name] |= {"debug": given.debug, "build": built, "crash": bench.crash(package)}
-            (package.folder / "row.json").write_text(json.dumps(rows[name], indent=2))  # for one who breaks off before the end
-        except (RuntimeError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+            built[name] = Package(given, name).build()
+            say(f"{name}: built in {built[name]['cpu_seconds']:,.0f} s of processor time")
+        except troubles as error:
             rows[name] = {"failure": str(error) or repr(error)}
+    for name in [] if given.build else built:
+        try:
+            package = Package(given, name)
+            rows[name] = bench.measure(package, max(1000, int(PEERS[name] * given.scale)))
+            rows[name] |= {"debug": given.debug, "build": built[name], "crash": bench.crash(package)}
+            (package.folder / "row.json").write_text(json.dumps(rows[name], indent=2))  # for one who breaks off before the end
+        except troubles as error:
+            rows[name] = {"failure": str(error) or repr(error)}
+    if given.build:
+        for name, row in rows.items():
+            print(f"{name}: {row['failure'].strip().splitlines()[-1][:300]}")
+        sys.exit(1 if rows else 0)
     if given.json:
         print(json.dumps({"version": 1, "scenario": "peers-swift", "postgres": bench.version(), "bars": bars(rows), "figures": rows}, indent=2, ensure_ascii=False))
     else:
