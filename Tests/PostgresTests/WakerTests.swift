@@ -37,11 +37,11 @@ import Testing
         server.said(Notification(channel: "b", payload: ""))
         try await eventually("each room has its own") { one.heard.count == 2 && two.heard.count == 2 }
         #expect(one.heard == [.began, .said("1.2 ready")] && two.heard == [.began, .said("")])
-        client.sleeps(true)
+        client.says(.asleep)
         try await eventually("the waker knows that it sleeps") { [server] in server.workers == (1, 1) }
-        client.sleeps(false)
+        client.says(.awake)
         try await eventually("and that it does not") { [server] in server.workers == (1, 0) }
-        client.sleeps(true)
+        client.says(.asleep)
         running.cancel()
         await running.value
         try await eventually("it hears no more") { !hub.isOpen }
@@ -58,18 +58,48 @@ import Testing
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    @Test func `of new jobs two that sleep are told at once, in turn, and the others when their time comes`()
-        async throws
-    {
-        var turns = WakerTurns()
-        #expect(turns.first(of: "a", asleep: [3, 1, 2, 4]) == [1, 2])
-        #expect(turns.first(of: "a", asleep: [3, 1, 2, 4]) == [3, 4])
-        #expect(turns.first(of: "a", asleep: [1, 2, 3, 4, 9]) == [9])
-        #expect(turns.first(of: "b", asleep: [1, 2, 3, 4]) == [1, 2])
-        let rest = turns.rest(of: [1, 2, 3, 4, 5]).sorted { $0.line < $1.line }
-        #expect(rest.map(\.line) == ["a", "b"] && rest.map(\.to) == [[5], [3, 4, 5]])
-        #expect(turns.rest(of: [1]).isEmpty)
-        #expect(turns.first(of: "a", asleep: []) == [] && turns.rest(of: [1]).map(\.to) == [[1]])
+    @Test func `of new jobs two that sleep are told at once, in turn, and the others when their time comes`() {
+        let start = ContinuousClock.now
+        func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
+        var turns = WakerTurns(pause: .milliseconds(20))
+        let all = [1, 2, 3, 4, 5]
+        #expect(turns.said("a", asleep: [3, 1, 2, 4], at: at(0)) == [1, 2])
+        #expect(turns.said("a", asleep: [3, 4], at: at(1)) == [], "those two find it")
+        #expect(turns.said("b", asleep: [3, 4], at: at(1)) == [3, 4], "it is the others' turn")
+        #expect(turns.fellAsleep(1) == ["a"], "it may have looked before the second came")
+        #expect(turns.fellAsleep(1) == [] && turns.fellAsleep(2) == ["a"] && turns.fellAsleep(2) == [])
+        #expect(turns.said("a", asleep: [1, 2, 3, 4], at: at(2)) == [1, 2], "in turn, behind 4")
+        turns.isOut(1)
+        #expect(turns.said("a", asleep: [2, 3], at: at(3)) == [3], "one that is full takes nothing")
+        #expect(turns.settle(among: all, at: at(19)).isEmpty && turns.due == at(20))
+        let rest = turns.settle(among: all, at: at(21)).sorted { $0.line < $1.line }
+        #expect(rest.map(\.line) == ["a", "b"] && rest.map { $0.to.sorted() } == [[1, 4, 5], [1, 2, 5]])
+    }
+
+    @Test func `in a stream the others are told more and more rarely, unless one of them finds something to do`() {
+        let start = ContinuousClock.now
+        let all = [1, 2, 3, 4]
+        /// When the others were told, in milliseconds, with a job in each of a second.
+        func told(staysAwake: Int?) -> [Int] {
+            var turns = WakerTurns(pause: .milliseconds(20))
+            var found: [Int] = []
+            for millisecond in 0..<1000 {
+                let now = start + .milliseconds(millisecond)
+                _ = turns.said("a", asleep: all, at: now)
+                let rest = turns.settle(among: all, at: now)
+                if !rest.isEmpty { found.append(millisecond) }
+                for id in rest.flatMap(\.to) where id != staysAwake { _ = turns.fellAsleep(id) }
+            }
+            return found
+        }
+        #expect(told(staysAwake: nil) == [20, 60, 140, 300, 460, 620, 780, 940])
+        #expect(told(staysAwake: 4).count > 8, "the second time it is told, it is known to have found something")
+        var turns = WakerTurns(pause: .milliseconds(20))
+        _ = turns.said("a", asleep: [1], at: start)
+        #expect(turns.settle(among: all, at: start + .milliseconds(20)).map(\.to.count) == [3])
+        #expect(turns.settle(among: all, at: start + .milliseconds(60)).isEmpty && turns.due == nil)
+        #expect(turns.said("a", asleep: [], at: start + .milliseconds(70)) == [])
+        #expect(turns.settle(among: all, at: start + .milliseconds(90)).map(\.to.count) == [4], "all are owed it")
     }
 
     @Test(arguments: [Duration.milliseconds(1), .seconds(3600)])
@@ -84,7 +114,7 @@ import Testing
             let client = WakerClient(path: path)
             let hub = NotificationHub(ConnectionOptions(location: ""), waker: client)
             rooms.append(Room(["millrace"], hub))
-            client.sleeps(true)
+            client.says(.asleep)
             tasks.append(Task { await hub.follow() })
         }
         let all = rooms

@@ -1,11 +1,21 @@
 import Synchronization
 import Threads
 
+/// What a worker says of itself to the waker.
+package enum WakerState: String, Sendable {
+    /// It has nothing to do, and wants to be woken.
+    case asleep
+    /// It looks by itself.
+    case awake
+    /// All its slots are taken.
+    case full
+}
+
 /// Hears of a waker on this host what was notified, where a process has no connection that could listen.
 package final class WakerClient: Sendable {
     private struct State {
         var socket: WakerSocket?
-        var isAsleep = false
+        var own = WakerState.awake
     }
 
     private let path: String
@@ -19,13 +29,13 @@ package final class WakerClient: Sendable {
     /// Whether a waker is there now.
     package static func answers(at path: String) -> Bool { WakerSocket.connected(to: path) != nil }
 
-    /// Says whether the process has something to do, so that others need to wake it only if not.
-    package func sleeps(_ isAsleep: Bool) {
+    /// What the process does now. That it sleeps is said each time: it was woken since, perhaps in vain.
+    package func says(_ own: WakerState) {
         state.withLock { state in
-            guard state.isAsleep != isAsleep else { return }
-            state.isAsleep = isAsleep
-            // One that is lost is opened again, and then says so.
-            _ = state.socket?.send(isAsleep ? "asleep\n" : "awake\n")
+            guard state.own != own || own == .asleep else { return }
+            state.own = own
+            // A socket that is lost is opened again, and then it is said there.
+            _ = state.socket?.send(own.rawValue + "\n")
         }
     }
 
@@ -52,7 +62,7 @@ package final class WakerClient: Sendable {
     private func follow(_ socket: WakerSocket, until over: borrowing Atomic<Bool>, _ hear: (WakerWord) -> Void) {
         let isThere = state.withLock { state in
             state.socket = socket
-            return socket.send(state.isAsleep ? "asleep\n" : "awake\n")
+            return socket.send(state.own.rawValue + "\n")
         }
         defer { state.withLock { $0.socket = nil } }
         guard isThere else { return }

@@ -8,28 +8,36 @@ package final class WakerServer: Sendable {
         var lines = WakerLines()
         /// It has nothing to do, and wants to be woken.
         var isAsleep = false
+        /// It was woken, and has not fallen asleep since.
+        var isTold = false
     }
 
     private struct State {
         var clients: [Int: Client] = [:]
         var last = 0
         var hears = false
-        var turns = WakerTurns()
-        /// When the others are told of new jobs.
-        var owes: ContinuousClock.Instant?
+        var turns: WakerTurns
+
+        mutating func tell(_ id: Int, _ line: String) {
+            clients[id]?.isTold = true
+            if clients[id]?.socket.send(line) == false { forget(id) }
+        }
+
+        mutating func forget(_ id: Int) {
+            clients[id] = nil
+            turns.isOut(id)
+        }
     }
 
     private let door: WakerSocket
     private let interrupt = Interrupt()
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// A worker has come, gone, fallen asleep or woken up.
     package let changed = Wakeup()
 
-    private let pause: Duration
-
     /// - Parameter pause: how long after the first few the others are told of new jobs.
     package init(path: String, pause: Duration = .milliseconds(20)) throws(WakerFailure) {
-        self.pause = pause
+        state = Mutex(State(turns: WakerTurns(pause: pause)))
         door = try WakerSocket.listening(at: path)
     }
 
@@ -57,30 +65,24 @@ package final class WakerServer: Sendable {
         // New jobs in a lane, as `7.4 ready`; the rest is rare, or for everybody.
         guard notification.channel == "millrace", notification.payload.contains(".") else { return tell(word) }
         let line = word.line
-        let isFirst = state.withLock { state in
-            let asleep = state.clients.filter(\.value.isAsleep).map(\.key)
-            for id in state.turns.first(of: line, asleep: asleep) where state.clients[id]?.socket.send(line) == false {
-                state.clients[id] = nil
-            }
-            guard state.owes == nil else { return false }
-            state.owes = .now + pause
-            return true
+        let isSooner = state.withLock { state in
+            let due = state.turns.due
+            let asleep = state.clients.filter { $0.value.isAsleep && !$0.value.isTold }.map(\.key)
+            for id in state.turns.said(line, asleep: asleep, at: .now) { state.tell(id, line) }
+            return due == nil
         }
-        // The thread that serves waits no longer than until then.
-        if isFirst { interrupt.fire() }
+        // The thread that serves waits no longer than until the others are told.
+        if isSooner { interrupt.fire() }
     }
 
-    /// Tells the others, when it is time; how many milliseconds are left until then, -1 if nobody is owed anything.
+    /// Tells the others, when it is time; how many milliseconds are left until the next time, -1 if there is none.
     private func settle() -> Int32 {
         state.withLock { state in
-            guard let owes = state.owes else { return -1 }
-            let left = ContinuousClock.now.duration(to: owes)
-            guard left <= .zero else { return Int32(clamping: Int64(left / .milliseconds(1)) + 1) }
-            for (line, others) in state.turns.rest(of: state.clients.keys) {
-                for id in others where state.clients[id]?.socket.send(line) == false { state.clients[id] = nil }
+            for (line, others) in state.turns.settle(among: state.clients.keys, at: .now) {
+                for id in others { state.tell(id, line) }
             }
-            state.owes = nil
-            return -1
+            guard let due = state.turns.due else { return -1 }
+            return Int32(clamping: max(0, Int64(ContinuousClock.now.duration(to: due) / .milliseconds(1))) + 1)
         }
     }
 
@@ -91,7 +93,7 @@ package final class WakerServer: Sendable {
         let isGone = state.withLock { state in
             change(&state)
             let deaf = state.clients.filter { !$0.value.socket.send(line) }.keys
-            for id in deaf { state.clients[id] = nil }
+            for id in deaf { state.forget(id) }
             return !deaf.isEmpty
         }
         if isGone {
@@ -138,13 +140,24 @@ package final class WakerServer: Sendable {
 
     private func read(_ id: Int, _ socket: WakerSocket) {
         let bytes = socket.received()
-        state.withLock { state in
+        let isNews = state.withLock { state in
             guard let bytes, let lines = state.clients[id]?.lines.add(bytes) else {
-                state.clients[id] = nil
-                return
+                state.forget(id)
+                return true
             }
-            for line in lines { state.clients[id]?.isAsleep = line == "asleep" }
+            let before = state.clients[id]?.isAsleep
+            for line in lines {
+                state.clients[id]?.isAsleep = line == WakerState.asleep.rawValue
+                switch WakerState(rawValue: line) {
+                case .asleep:
+                    state.clients[id]?.isTold = false
+                    for told in state.turns.fellAsleep(id) { state.tell(id, told) }
+                case .full: state.turns.isOut(id)
+                case .awake, nil: break
+                }
+            }
+            return state.clients[id]?.isAsleep != before
         }
-        changed.fire()
+        if isNews { changed.fire() }
     }
 }

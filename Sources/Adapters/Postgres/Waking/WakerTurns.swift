@@ -1,27 +1,87 @@
-/// Whom to tell first of new jobs. If all that sleep were told of each, all would ask the database for it, through the same few connections:
-/// a few are told at once, in turn, and the others a moment later, for all that came meanwhile.
+/// Whom to tell of new jobs. If all that sleep were told of each, all would ask the database for it, through the same few connections.
+///
+/// A few are told at once, in turn. While they are awake they find what else comes by themselves; one that falls asleep again is told of
+/// what came meanwhile. The others are told a moment later, for the few may not know the kind; and in a stream of jobs more and more rarely,
+/// unless one of them has found something to do. Pure.
 struct WakerTurns {
     /// Two, because the first may not know the kind or may have just gone.
     static let few = 2
+    /// In a stream, the others are told no more rarely than after so many of the first pause.
+    static let longest = 8
+
+    private struct Line {
+        /// Who was told and has not fallen asleep since, with the number of notes at that time.
+        var awake: [Int: Int] = [:]
+        var notes = 0
+        /// The notes that the others were told of.
+        var settled = 0
+        /// Who were told as others, the last time.
+        var others: Set<Int> = []
+        var due: ContinuousClock.Instant
+        var pause: Duration
+    }
 
     private var last = 0
-    /// Who was told of each line already.
-    private var told: [String: Set<Int>] = [:]
+    private var lines: [String: Line] = [:]
+    private let pause: Duration
 
-    /// Those to tell now. The others are owed it.
-    mutating func first(of line: String, asleep: [Int]) -> [Int] {
-        let already = told[line] ?? []
-        let left = asleep.filter { !already.contains($0) }.sorted()
+    init(pause: Duration) {
+        self.pause = pause
+    }
+
+    /// Those to tell now.
+    mutating func said(_ text: String, asleep: [Int], at now: ContinuousClock.Instant) -> [Int] {
+        var line = lines[text] ?? Line(due: now + pause, pause: pause)
+        line.notes += 1
+        let left = asleep.filter { line.awake[$0] == nil }.sorted()
         let from = left.firstIndex { $0 > last } ?? 0
-        let chosen = (0..<min(Self.few, left.count)).map { left[(from + $0) % left.count] }
+        let chosen = (0..<min(max(0, Self.few - line.awake.count), left.count)).map { left[(from + $0) % left.count] }
         if let one = chosen.last { last = one }
-        told[line] = already.union(chosen)
+        for id in chosen { line.awake[id] = line.notes }
+        lines[text] = line
         return chosen
     }
 
-    /// What each is still owed, in no order: it says only where to look.
-    mutating func rest(of all: some Collection<Int>) -> [(line: String, to: [Int])] {
-        defer { told = [:] }
-        return told.map { line, told in (line, all.filter { !told.contains($0) }) }
+    /// It has nothing to do: of which lines it is told again, because something came that it may not have seen.
+    mutating func fellAsleep(_ id: Int) -> [String] {
+        var again: [String] = []
+        for (text, line) in lines {
+            guard let told = line.awake[id] else { continue }
+            let isNeeded = told < line.notes && line.awake.count <= Self.few
+            lines[text]?.awake[id] = isNeeded ? line.notes : nil
+            if isNeeded { again.append(text) }
+        }
+        return again
     }
+
+    /// It can take nothing more, or has gone.
+    mutating func isOut(_ id: Int) {
+        for text in lines.keys { lines[text]?.awake[id] = nil }
+    }
+
+    /// Whom to tell as others, now that their time has come: all that do not look already.
+    mutating func settle(
+        among all: some Collection<Int>, at now: ContinuousClock.Instant
+    ) -> [(line: String, to: [Int])] {
+        var found: [(line: String, to: [Int])] = []
+        for (text, line) in lines where line.due <= now {
+            guard line.notes > line.settled else {
+                // Nothing has come since: the next is the first again.
+                lines[text] = nil
+                continue
+            }
+            var line = line
+            let to = all.filter { line.awake[$0] == nil }
+            let areBusy = line.others.contains { line.awake[$0] != nil }
+            line.pause = areBusy ? pause : min(line.pause * 2, pause * Self.longest)
+            (line.settled, line.due, line.others) = (line.notes, now + line.pause, Set(to))
+            for id in to { line.awake[id] = line.notes }
+            lines[text] = line
+            found.append((text, to))
+        }
+        return found
+    }
+
+    /// When the next others are told.
+    var due: ContinuousClock.Instant? { lines.values.map(\.due).min() }
 }

@@ -84,7 +84,7 @@ actor Claiming: SharingPart {
         let isLookDue = claims.orphans.isDue
         guard isClaiming, order.wanted > 0 || isLookDue else {
             stalls.ended(.claiming)
-            sleepLock.busy()
+            sleepLock.busy(isFull: true)
             if isClaiming { await state.room.wait(for: .seconds(1)) }
             return
         }

@@ -58,18 +58,18 @@ final class QueueSleepLock: WorkerPart {
     /// The worker has nothing to do and will sleep.
     func quiet() {
         state.withLock { $0.asleep = true }
-        waker?.sleeps(true)
+        waker?.says(.asleep)
         signal.fire()
     }
 
     /// The worker looks by itself for a while, or has no free slot: an enqueue need not notify it.
-    func busy() {
+    func busy(isFull: Bool = false) {
         let waiting = state.withLock { state in
             state.asleep = false
             state.wakes = []
             return state.waiting
         }
-        waker?.sleeps(false)
+        waker?.says(isFull ? .full : .awake)
         waiting?.interruptNow()
         signal.fire()
     }
