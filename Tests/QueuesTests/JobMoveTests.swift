@@ -181,4 +181,124 @@ import Testing
             #expect(try await world.numbers(world.here) == Self.all)
         }
     }
+
+    /// Two calls at once: one is a process that was killed, whose statements the servers still carry out.
+    @Test(arguments: 1...6) func `two calls of one move at once bring each job once`(batch: Int) async throws {
+        try await withWorld { world in
+            try await world.here.run(
+                "select millrace.enqueue('work', jsonb_build_object('n', n), tenant => 'acme') from generate_series(11, 60) n"
+            )
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 1...3 {
+                    var move = try await world.move()
+                    move.batch = batch
+                    let one = move
+                    group.addTask {
+                        do { _ = try await one.run() } catch let failure as JobMove.Failure {
+                            #expect(failure.sentence.contains("is not on its way"), "\(failure.sentence)")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await world.numbers(world.there) == (1...60).map(String.init))
+            #expect(try await world.numbers(world.here).isEmpty)
+            #expect(try await world.here.int("select count(*) from millrace_move.departed") == 0)
+        }
+    }
+
+    /// The statement of a killed process holds the lock of the move, and ends behind the beginning of the next call.
+    @Test(arguments: ["putBack", "release", "finish"]) func `a step that waited for an earlier call does nothing twice`(
+        _ step: String
+    ) async throws {
+        try await withWorld { world in
+            let first = try await world.move { step in if step == .taken { throw CutOff() } }
+            await #expect(throws: CutOff.self) { _ = try await first.run() }
+            let move = try #require(try await MoveBooks.departures(of: "acme", onlyOpen: true, on: world.here).first)
+            let (jobs, contents) = try await MoveBooks.unstaged(move, most: 10, on: world.here)
+            #expect(try await MoveBooks.stage(contents, of: move, on: world.there))
+            try await MoveBooks.staged(jobs, of: move, on: world.here)
+            switch step {
+            case "putBack":
+                #expect(try await MoveBooks.beginUndo(move, on: world.here))
+                let putBack: @Sendable (Connection) async throws -> Int = {
+                    try await MoveBooks.putBack(move, most: 2, on: $0)
+                }
+                #expect(try await overlapping(world.eu, in: "departed", putBack, then: putBack) == [2, 2])
+            case "release":
+                #expect(try await MoveBooks.finish(move, on: world.here))
+                let release: @Sendable (Connection) async throws -> Int = {
+                    try await MoveBooks.release(move, most: 2, on: $0)
+                }
+                #expect(try await overlapping(world.us, in: "arrived", release, then: release) == [2, 2])
+                #expect(try await world.numbers(world.there).count == 4)
+            default:
+                // What the earlier call takes is not staged yet, so nothing is decided.
+                let done = try await overlapping(
+                    world.eu, in: "departed", { try await MoveBooks.take(move, most: 4, on: $0) },
+                    then: { try await MoveBooks.finish(move, on: $0) ? 1 : 0 })
+                #expect(done == [4, 0])
+            }
+        }
+    }
+
+    @Test func `a job that a run has put off stays`() async throws {
+        try await withWorld { world in
+            try await world.here.run(
+                """
+                insert into millrace.history (id, session, number, started, finished, kind, queue, class, outcome, attempt, crashes)
+                select j.id, 1, 1, now(), now(), j.kind, j.queue, 1, 5, 1, 0 from millrace.job j where j.args ->> 'n' = '4'
+                """)
+            #expect(try await world.move().run() == JobMove.Report(state: .done, jobs: 9, left: 1))
+            #expect(try await world.numbers(world.here) == ["4"])
+        }
+    }
+
+    @Test func `a login that commits before it is on the disk does not do so here`() async throws {
+        try await withWorld { world in
+            let first = try await world.move()
+            _ = try await first.run(holds: true)
+            for connection in [world.here, world.there] {
+                try await connection.run(
+                    """
+                    create table public.seen (setting text);
+                    create function public.see() returns trigger language plpgsql as $$ begin
+                        insert into public.seen values (current_setting('synchronous_commit')); return null;
+                    end $$;
+                    create trigger see after update on millrace_move.departure execute function public.see();
+                    create trigger see after insert or update on millrace_move.arrived execute function public.see()
+                    """)
+            }
+            let move = try await world.move()
+            for connection in [move.from, move.to] { try await connection.run("set synchronous_commit = off") }
+            _ = try await move.run()
+            for connection in [world.here, world.there] {
+                #expect(try await connection.column("select distinct setting from public.seen") == ["on"])
+            }
+        }
+    }
+
+    /// Holds the first where it has done its work and has not committed, until the second waits for it.
+    private func overlapping(
+        _ place: TestDatabase, in table: String, _ first: @escaping @Sendable (Connection) async throws -> Int,
+        then second: @escaping @Sendable (Connection) async throws -> Int
+    ) async throws -> [Int] {
+        let (office, early, late) = (try await place.connect(), try await place.connect(), try await place.connect())
+        try await office.run(
+            """
+            create function public.hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(77); return null; end $$;
+            create constraint trigger hold after insert or update or delete on millrace_move.\(table) deferrable initially deferred
+                for each row execute function public.hold();
+            select pg_advisory_lock(77)
+            """)
+        let (earlyID, lateID) = (
+            try await early.int("select pg_backend_pid()"), try await late.int("select pg_backend_pid()")
+        )
+        async let one = first(early)
+        try await waitUntilBlocked(earlyID, seenBy: office)
+        async let other = second(late)
+        try await waitUntilBlocked(lateID, seenBy: office)
+        try await office.run("select pg_advisory_unlock(77)")
+        return [try await one, try await other]
+    }
 }

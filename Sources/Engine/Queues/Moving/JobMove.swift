@@ -3,7 +3,7 @@ package import Postgres
 /// Takes the waiting jobs of a tenant from one database to another, each exactly once.
 ///
 /// A job is first in the queue of the source, then in its books, after the decision in the books of the target, and at last in its queue. Each
-/// change is one statement in one database. A move that was cut off anywhere goes on with the next call, or is undone until it is decided.
+/// change is one transaction in one database. A move that was cut off anywhere goes on with the next call, or is undone until it is decided.
 package struct JobMove: Sendable {
     /// After which step something may be cut off.
     package enum Step: String, Sendable, CaseIterable {
@@ -56,11 +56,10 @@ package struct JobMove: Sendable {
         }
         switch move.state {
         case .taking:
-            try await takeAll(move)
-            if holds { return try await report(.taking) }
-            guard try await MoveBooks.finish(move, on: from) else {
-                throw Failure(sentence: "the move was undone, or goes on elsewhere", hint: "see millrace move list")
-            }
+            repeat {
+                try await takeAll(move)
+                if holds { return try await report(.taking) }
+            } while try await !decide(move)
             try behind(.decided)
         case .finished: break
         case .undoing, .undone, .done:
@@ -111,6 +110,17 @@ package struct JobMove: Sendable {
         try await MoveBooks.departures(of: tenant, onlyOpen: true, on: to).contains { $0.id == move.id }
     }
 
+    /// False: an earlier call, whose process is gone, has taken more meanwhile.
+    private func decide(_ move: MoveBooks.Departure) async throws -> Bool {
+        if try await MoveBooks.finish(move, on: from) { return true }
+        switch try await current().state {
+        case .taking: return false
+        case .finished: return true
+        case .undoing, .undone, .done:
+            throw Failure(sentence: "the move was undone meanwhile", hint: "see millrace move list")
+        }
+    }
+
     private func takeAll(_ move: MoveBooks.Departure) async throws {
         guard try await MoveBooks.expect(move, from: source, on: to) else {
             throw Failure(sentence: "\(target) refuses this move: it was undone there", hint: "millrace move undo")
@@ -139,6 +149,8 @@ package struct JobMove: Sendable {
         // Nothing is deleted that is not there: the target may have been set back to an earlier time.
         while case let jobs = try await MoveBooks.next(move, most: batch, on: from), !jobs.isEmpty {
             guard try await MoveBooks.has(jobs, of: move, on: to) else {
+                // Another call has purged them, and the target has forgotten them.
+                if try await MoveBooks.next(move, most: batch, on: from) != jobs { continue }
                 throw Failure(
                     sentence: "\(target) lacks jobs of \(tenant) that it had; nothing of them was deleted in \(source)",
                     hint: "if it was restored from a backup, see deploy/guides/databases.md")

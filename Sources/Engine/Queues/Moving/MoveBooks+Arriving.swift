@@ -18,24 +18,26 @@ extension MoveBooks {
     package static func stage(
         _ contents: [UInt8], of move: Departure, on connection: Connection
     ) async throws(PostgresError) -> Bool {
-        try await connection.query(
-            """
-            with open as materialized (
-                select a.id from millrace_move.arrival a where a.id = $1::uuid and a.state = 'open' for share),
-            written as (
-                insert into millrace_move.arrived (move, job, content)
-                select $1::uuid, x.job, x.content from open cross join jsonb_to_recordset($2) x(job bigint, content jsonb)
-                    on conflict do nothing)
-            select count(*) > 0 from open
-            """, [.text(move.id), .json(contents)], deadline: .seconds(120)
-        ) { row throws(PostgresError) in try row.bool(0) }[0]
+        try await step(.arrival, of: move, on: connection) { connection throws(PostgresError) in
+            try await connection.query(
+                """
+                with open as materialized (
+                    select a.id from millrace_move.arrival a where a.id = $1::uuid and a.state = 'open' for share),
+                written as (
+                    insert into millrace_move.arrived (move, job, content)
+                    select $1::uuid, x.job, x.content from open cross join jsonb_to_recordset($2) x(job bigint, content jsonb)
+                        on conflict do nothing)
+                select count(*) > 0 from open
+                """, [.text(move.id), .json(contents)], deadline: .seconds(120)
+            ) { row throws(PostgresError) in try row.bool(0) }[0]
+        }
     }
 
     /// Makes jobs of those that were written down: only once it was decided. Each is made once, by the row that says so. Returns how many.
     package static func release(
         _ move: Departure, most: Int, on connection: Connection
     ) async throws(PostgresError) -> Int {
-        try await connection.transaction { connection throws(PostgresError) in
+        try await step(.arrival, of: move, on: connection) { connection throws(PostgresError) in
             let made = try await connection.query(
                 """
                 with open as materialized (
@@ -69,14 +71,16 @@ extension MoveBooks {
 
     /// All have become jobs.
     package static func arrive(_ move: Departure, on connection: Connection) async throws(PostgresError) {
-        try await connection.execute(
-            """
-            with over as (
-                update millrace_move.arrival a set state = 'finished'
-                 where a.id = $1::uuid and a.state = 'open'
-                   and not exists (select from millrace_move.arrived x where x.move = a.id and x.new_job is null))
-            select
-            """, [.text(move.id)])
+        try await step(.arrival, of: move, on: connection) { connection throws(PostgresError) in
+            try await connection.execute(
+                """
+                with over as (
+                    update millrace_move.arrival a set state = 'finished'
+                     where a.id = $1::uuid and a.state = 'open'
+                       and not exists (select from millrace_move.arrived x where x.move = a.id and x.new_job is null))
+                select
+                """, [.text(move.id)])
+        }
     }
 
     /// Whether all of these have become jobs there.

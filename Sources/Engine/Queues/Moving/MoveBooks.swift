@@ -3,8 +3,8 @@ package import Postgres
 /// The books of moves between databases, in a schema of their own: `departure` and `departed` where jobs leave, `arrival` and `arrived` where they
 /// come to. Made by the first move, by the owner of the schema.
 ///
-/// No transaction spans two databases. Each step is one statement in one database, asks for the state that it needs under a lock, and may be
-/// repeated: see deploy/guides/databases.md.
+/// No transaction spans two databases. Each step is one transaction in one database, asks for the state that it needs under a lock, and may be
+/// repeated, also while an earlier call of it still runs: see deploy/guides/databases.md.
 package enum MoveBooks {
     /// Where a move stands, in the database that the jobs leave. `taking` goes to `finished` or `undoing`, which are for good; these go to
     /// `done` and `undone`.
@@ -23,7 +23,43 @@ package enum MoveBooks {
     }
 
     package static func open(on connection: Connection) async throws(PostgresError) {
+        // Making an index waits for all who write, and another call of the same move may be about to.
+        guard try await !exist(on: connection) else { return }
         try await connection.run(script: books)
+    }
+
+    /// Which row says how far the move is.
+    enum Side {
+        case departure, arrival
+
+        fileprivate var lock: SQL {
+            switch self {
+            case .departure:
+                """
+                select case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', true) end
+                  from millrace_move.departure d where d.id = $1::uuid for update
+                """
+            case .arrival:
+                """
+                select case when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', true) end
+                  from millrace_move.arrival a where a.id = $1::uuid for update
+                """
+            }
+        }
+    }
+
+    /// A step, under the lock of the move's row. The lock is taken in a statement of its own: one that waits for it inside a longer statement sees
+    /// what was there before it waited, and would do what another call has done meanwhile. A server that crashes keeps the step, because the
+    /// other database goes by it.
+    @discardableResult
+    static func step<Value: Sendable>(
+        _ side: Side, of move: Departure, on connection: Connection,
+        _ body: (Connection) async throws(PostgresError) -> Value
+    ) async throws(PostgresError) -> Value {
+        try await connection.transaction { connection throws(PostgresError) in
+            try await connection.execute(side.lock, [.text(move.id)])
+            return try await body(connection)
+        }
     }
 
     /// False: there has never been a move here.
@@ -54,6 +90,7 @@ package enum MoveBooks {
     }
 
     private static let books: SQL = """
+        select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('millrace_move', 0));
         create schema if not exists millrace_move;
         create table if not exists millrace_move.departure (
             id uuid primary key,
