@@ -648,7 +648,8 @@ let package = Package(
         .testTarget(
             name: "ConsoleTests",
             dependencies: [
-                "Composition", "Console", "Listeners", "Postgres", "MillraceQueues", "Signatures", "Telemetry",
+                "CommandKit", "Composition", "Console", "Listeners", "Postgres", "MillraceQueues", "Signatures",
+                "Telemetry",
                 "Templates",
                 "TestSupport", "Threads",
             ], swiftSettings: strict),

@@ -19,10 +19,13 @@ actor EventReader {
     private var unread: [UInt8] = []
     private var isOver = false
 
-    init(_ world: ConsoleWorld, topic: String = "fleet", after id: String? = nil, cookie: String? = nil) throws {
+    init(
+        _ world: ConsoleWorld, topic: String = "fleet", after id: String? = nil, cookie: String? = nil,
+        at base: String = "/console"
+    ) throws {
         end = try LocalSocket.connect(to: world.port)
         let text =
-            "GET /console/live?topic=\(topic) HTTP/1.1\r\nHost: \(world.host)\r\nAccept: text/event-stream\r\nConnection: close\r\n"
+            "GET \(base)/live?topic=\(topic) HTTP/1.1\r\nHost: \(world.host)\r\nAccept: text/event-stream\r\nConnection: close\r\n"
             + (id.map { "Last-Event-ID: \($0)\r\n" } ?? "") + (cookie.map { "Cookie: \($0)\r\n" } ?? "") + "\r\n"
         let bytes = Array(text.utf8)
         _ = Glibc.send(end, bytes, bytes.count, Int32(truncatingIfNeeded: MSG_NOSIGNAL))

@@ -141,4 +141,33 @@ import Testing
             }
         }
     }
+
+    @Test func `one console shows all of them, and starts while one is away`() async throws {
+        try await withDatabase { eu in
+            try await withCluster { cluster in
+                let there = try await Connection.open(ConnectionOptions(location: cluster.url()))
+                _ = try await Migrator.asTested().migrate(on: there)
+                await there.close()
+                try await cluster.stop(.fast, deadline: .seconds(60))
+                let port = try freePort()
+                let console = try MillraceProcess(
+                    ["console", "--listen", "127.0.0.1:\(port)"], database: "",
+                    environment: Self.environment([("us", cluster.url()), ("eu", eu.url)]))
+                try await eventually("the start page is there; it says: \(console.output)") {
+                    await get(port, "/console").status == 200
+                }
+                let page = await get(port, "/console").body
+                #expect(page.contains("/console/us") && page.contains("the database cannot be reached"), "\(page)")
+                #expect(await get(port, "/console/eu").body.contains("· eu · Millrace</title>"))
+                #expect(await get(port, "/console/us/jobs").status == 503)
+                _ = try await cluster.start(deadline: .seconds(120))
+                try await eventually("its pages are there again") { await get(port, "/console/us/jobs").status == 200 }
+                try await eventually("and its line") {
+                    await !get(port, "/console").body.contains("the database cannot be reached")
+                }
+                console.signal(SIGTERM)
+                #expect(try await console.ended() == 0, "\(console.output)")
+            }
+        }
+    }
 }

@@ -27,6 +27,7 @@ package struct ConsoleService: Sendable {
         package var added: [AddedPage] = []
         /// How long who has asked for too much waits for that answer.
         package var refusalPause = Duration.milliseconds(200)
+        package var place = ConsolePlace()
 
         package init(access: ConsoleAccess, roles: [ConsoleRole: String], version: String) {
             self.access = access
@@ -55,6 +56,9 @@ package struct ConsoleService: Sendable {
     let limit = SignInLimit()
     let addresses: ClientAddress
     let ended: EndedSessions
+    var sessions: SessionEnds
+    /// Of the start page of several databases, which has no page of one.
+    let glances: [DatabaseGlance]?
     let live: LiveLook
     let liveSeats: Seats
     let navigation = NavigationFacts()
@@ -68,10 +72,28 @@ package struct ConsoleService: Sendable {
         roles = ConsoleRoles(names: options.roles)
         layout = try ConsoleLayout(
             version: options.version, frameAncestors: options.frameAncestors, added: options.added)
+        glances = nil
         addresses = ClientAddress(proxies: options.proxies)
         ended = EndedSessions(pool: pool, roles: roles, log: log)
+        sessions = SessionEnds(asked: [ended], told: [ended])
         live = LiveLook(pool: pool, log: log, verdict: verdict)
         liveSeats = Seats(inAll: options.livePages, perName: options.livePagesOfVisitor)
+    }
+
+    /// The start page of several databases. It reads them by what it is given, and has no connections.
+    init(_ options: Options, glances: [DatabaseGlance], sessions: SessionEnds, log: Log) throws {
+        self.options = options
+        self.glances = glances
+        self.sessions = sessions
+        self.log = log
+        pool = Pool(ConnectionOptions(location: ""), size: 1)
+        roles = ConsoleRoles(names: options.roles)
+        layout = try ConsoleLayout(
+            version: options.version, frameAncestors: options.frameAncestors, databases: glances.map(\.name))
+        addresses = ClientAddress(proxies: options.proxies)
+        ended = EndedSessions(pool: pool, roles: roles, log: log)
+        live = LiveLook(pool: pool, log: log) { _ in Verdict(word: "UNKNOWN", findings: []) }
+        liveSeats = Seats(inAll: 0, perName: 0)
     }
 
     /// The connections of a console. A visitor's pages are made one after the other: each may keep a core of the database busy, and
@@ -84,25 +106,48 @@ package struct ConsoleService: Sendable {
 
     /// Looks at the database for the live pages, while any are open; until its task is cancelled.
     package func run() async {
-        async let looking: Void = live.run()
-        if options.keepsHouse { await WorkerStandIn(pool: pool, log: log).run() }
-        await looking
+        await ConsolePlace.$current.withValue(options.place) {
+            async let looking: Void = live.run()
+            if options.keepsHouse { await WorkerStandIn(pool: pool, log: log).run() }
+            await looking
+        }
     }
 
     package var routes: [Route] {
-        let base = ConsoleLayout.base
-        var routes: [Route] = [
-            Route(.get, "/", access: .everyone) { _ in Self.redirect(to: base) },
-            Route(.get, "\(base)/", access: .everyone) { _ in Self.redirect(to: base) },
+        let all = (options.place.database == nil ? sharedRoutes : []) + (glances == nil ? ownRoutes : startRoutes)
+        return all.map { route in
+            Route(route.method, route.pattern, access: route.access, limit: route.limit) { request in
+                try await ConsolePlace.$current.withValue(options.place) {
+                    try await ReaderChoices.$current.withValue(ReaderChoices(request)) {
+                        try await route.handle(request)
+                    }
+                }
+            }
+        }
+    }
+
+    /// What several databases have once.
+    private var sharedRoutes: [Route] {
+        let home = ConsolePlace.home
+        return [
+            Route(.get, "/", access: .everyone) { _ in Self.redirect(to: home) },
             asset("console.css", PackageResources.console_css, "text/css; charset=utf-8"),
             asset("console.js", PackageResources.console_js, "text/javascript; charset=utf-8"),
             asset("icon.svg", PackageResources.icon_svg, "image/svg+xml"),
-            Route(.get, "\(base)/signin", access: .verified) { request in await signInPage(request) },
-            Route(.post, "\(base)/signin", access: .verified, limit: 8192) { request in
+            Route(.get, "\(home)/signin", access: .verified) { request in await signInPage(request) },
+            Route(.post, "\(home)/signin", access: .verified, limit: 8192) { request in
                 await paced(try await signIn(request))
             },
-            Route(.post, "\(base)/signout", access: .verified, limit: 8192) { request in try await signOut(request) },
-            Route(.post, "\(base)/look", access: .verified, limit: 8192) { request in await choose(request) },
+            Route(.post, "\(home)/signout", access: .verified, limit: 8192) { request in try await signOut(request) },
+            Route(.post, "\(home)/look", access: .verified, limit: 8192) { request in await choose(request) },
+        ]
+    }
+
+    /// The pages of a database.
+    private var ownRoutes: [Route] {
+        let base = options.place.base
+        var routes: [Route] = [
+            Route(.get, "\(base)/", access: .everyone) { _ in Self.redirect(to: base) },
             Route(.post, "\(base)/mail/find", access: .verified, limit: 16_384) { request in
                 await paced(try await findMail(request))
             },
@@ -111,30 +156,38 @@ package struct ConsoleService: Sendable {
                 try await act(request)
             },
         ]
-        for page in ConsolePages.all + options.added.map(\.route) {
-            routes.append(
-                Route(.get, base + page.path, access: .verified) { request in
-                    packed(await paced(await show(page, request)), for: request)
-                })
-        }
+        for page in ConsolePages.all + options.added.map(\.route) { routes.append(route(of: page)) }
         for file in ConsolePages.files {
             routes.append(
                 Route(.get, base + file.path, access: .verified) { request in await paced(await send(file, request)) })
         }
-        // The last, so that every other goes before it.
-        routes.append(
-            Route(.get, "\(base)/{page}", access: .verified) { request in
-                switch await admit(request) {
-                case .failure(let refused): refused.response
-                case .success(let visitor):
-                    errorPage(
-                        ErrorAnswer(.notFound, "there is no page \(request.parameter("page").prefix(60))"),
-                        for: visitor)
-                }
-            })
-        return routes.map { route in
-            Route(route.method, route.pattern, access: route.access, limit: route.limit) { request in
-                try await ReaderChoices.$current.withValue(ReaderChoices(request)) { try await route.handle(request) }
+        return routes + [elsewhere]
+    }
+
+    private var startRoutes: [Route] {
+        let glances = glances ?? []
+        return [
+            Route(.get, "\(options.place.base)/", access: .everyone) { [place = options.place] _ in
+                Self.redirect(to: place.base)
+            },
+            route(of: ConsolePageRoute(path: "") { _ in await StartPage.page(glances) }), elsewhere,
+        ]
+    }
+
+    private func route(of page: ConsolePageRoute) -> Route {
+        Route(.get, options.place.base + page.path, access: .verified) { request in
+            packed(await paced(await show(page, request)), for: request)
+        }
+    }
+
+    /// The last, so that every other goes before it.
+    private var elsewhere: Route {
+        Route(.get, "\(options.place.base)/{page}", access: .verified) { request in
+            switch await admit(request) {
+            case .failure(let refused): refused.response
+            case .success(let visitor):
+                errorPage(
+                    ErrorAnswer(.notFound, "there is no page \(request.parameter("page").prefix(60))"), for: visitor)
             }
         }
     }
@@ -147,7 +200,7 @@ package struct ConsoleService: Sendable {
 
     private func asset(_ name: String, _ bytes: [UInt8], _ type: String) -> Route {
         let packed = Gzip.compressed(bytes)
-        return Route(.get, "\(ConsoleLayout.base)/\(name)", access: .everyone) { request in
+        return Route(.get, "\(ConsolePlace.home)/\(name)", access: .everyone) { request in
             let headers = [
                 Header("Content-Type", type), Header("Cache-Control", "public, max-age=3600"),
                 Header("Vary", "Accept-Encoding"),
@@ -188,7 +241,7 @@ package struct ConsoleService: Sendable {
         switch decide(request) {
         case .visitor(let visitor):
             do {
-                guard let session = visitor.session, try await ended.isOver(session, of: visitor) else {
+                guard let session = visitor.session, try await sessions.isOver(session, of: visitor) else {
                     return .success(visitor)
                 }
                 return .failure(Refused(response: signInAgain(request)))
@@ -208,7 +261,7 @@ package struct ConsoleService: Sendable {
 
     private func signInAgain(_ request: Request) -> Response {
         let back = request.method == .get ? PageAddress.of(request) : ConsoleLayout.base
-        return Self.redirect(to: "\(ConsoleLayout.base)/signin?back=\(PageAddress.encoded(back))")
+        return Self.redirect(to: "\(ConsolePlace.home)/signin?back=\(PageAddress.encoded(back))")
     }
 
     struct Refused: Error { let response: Response }
@@ -225,7 +278,7 @@ package struct ConsoleService: Sendable {
                 if let said = request.query("said").flatMap({ ActionWords.said[$0] }) {
                     content.parts.insert(.paragraph(said, tone: "good"), at: 0)
                 }
-                let facts = await navigation.facts(context)
+                let facts = glances == nil ? await navigation.facts(context) : NavigationFacts.Facts()
                 return layout.response(content, for: visitor, token: token, at: context.back, facts)
             } catch {
                 return errorPage(refusal(of: error), for: visitor)

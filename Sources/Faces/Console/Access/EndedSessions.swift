@@ -34,10 +34,17 @@ actor EndedSessions {
         return false
     }
 
-    func end(_ session: ConsoleSession, of visitor: Visitor, at now: Int) async {
+    /// Whether somebody has signed out of it here; the database is not asked.
+    func hasEnded(_ session: ConsoleSession) -> Bool { ended[session.mark] != nil }
+
+    func forget(_ session: ConsoleSession, at now: Int) {
         ended = ended.filter { $0.value > now }
         ended[session.mark] = session.until
         open[session.mark] = nil
+    }
+
+    /// The database has it for the other consoles.
+    func tell(_ session: ConsoleSession, of visitor: Visitor) async {
         do {
             _ = try await ask(
                 "select millrace.console_sign_out($1, to_timestamp($2))",

@@ -59,7 +59,7 @@ struct ReaderChoices: Sendable, Equatable {
     func header(isSecure: Bool) -> Header {
         Header(
             "Set-Cookie",
-            "\(Self.cookie)=\(theme.rawValue):\(isLocal ? "local" : "utc"):\(zoneName); Path=\(ConsoleLayout.base); "
+            "\(Self.cookie)=\(theme.rawValue):\(isLocal ? "local" : "utc"):\(zoneName); Path=\(ConsolePlace.home); "
                 + "Max-Age=\(Self.lasts); HttpOnly; SameSite=Strict" + (isSecure ? "; Secure" : ""))
     }
 }

@@ -23,7 +23,7 @@ extension ConsoleService {
         parts.append(
             .forms([
                 ConsoleForm(
-                    id: "signin", action: "\(ConsoleLayout.base)/signin", button: "Sign in", fields: fields)
+                    id: "signin", action: "\(ConsolePlace.home)/signin", button: "Sign in", fields: fields)
             ]))
         let page = ConsolePage(title: "Sign in", entry: "", parts: parts, status: status)
         return layout.response(page, for: nil, token: "", at: ConsoleLayout.base)
@@ -65,7 +65,7 @@ extension ConsoleService {
 
     func signOut(_ request: Request) async throws -> Response {
         guard case .success(let visitor) = await admit(request) else {
-            return Self.redirect(to: "\(ConsoleLayout.base)/signin")
+            return Self.redirect(to: "\(ConsolePlace.home)/signin")
         }
         let form: [String: String]
         do {
@@ -77,15 +77,15 @@ extension ConsoleService {
             return errorPage(refusal, for: visitor)
         }
         if let session = visitor.session {
-            await ended.end(session, of: visitor, at: Int(Date().timeIntervalSince1970))
+            await sessions.end(session, of: visitor, at: Int(Date().timeIntervalSince1970))
         }
         return Self.redirect(
-            to: "\(ConsoleLayout.base)/signin", cookie: Self.cookie("", for: request, age: 0))
+            to: "\(ConsolePlace.home)/signin", cookie: Self.cookie("", for: request, age: 0))
     }
 
     private static func cookie(_ text: String, for request: Request, age: Int) -> String {
         let isSecure = request.headers["X-Forwarded-Proto"]?.lowercased() == "https"
-        return "\(SessionCookie.name)=\(text); Path=\(ConsoleLayout.base); Max-Age=\(age); HttpOnly; SameSite=Strict"
+        return "\(SessionCookie.name)=\(text); Path=\(ConsolePlace.home); Max-Age=\(age); HttpOnly; SameSite=Strict"
             + (isSecure ? "; Secure" : "")
     }
 

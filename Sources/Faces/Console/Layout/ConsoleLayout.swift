@@ -6,18 +6,26 @@ import Templates
 
 /// Makes HTML of pages.
 struct ConsoleLayout: Sendable {
-    static let base = "/console"
+    /// Of the console that answers the request.
+    static var base: String { ConsolePlace.current.base }
 
     let version: String
     private let navigation: Navigation
+    private let isStart: Bool
     /// Which sites may show the console in a frame.
     let frameAncestors: String
     private let page: Template
     private let partials: Partials
 
-    init(version: String, frameAncestors: String, added: [AddedPage] = []) throws(TemplateError) {
+    /// - Parameter databases: of the start page of several.
+    init(
+        version: String, frameAncestors: String, added: [AddedPage] = [], databases: [String]? = nil
+    ) throws(TemplateError) {
         self.version = version
-        navigation = Navigation(added: added.map { .init(path: $0.page.path, label: $0.page.label) })
+        isStart = databases != nil
+        navigation = Navigation(
+            added: added.map { .init(path: $0.page.path, label: $0.page.label) },
+            databases: databases.map { $0.map { .init(path: "/\($0)", label: $0) } })
         self.frameAncestors = frameAncestors
         var limits = Limits()
         limits.output = 8 << 20
@@ -46,7 +54,9 @@ struct ConsoleLayout: Sendable {
                 })
         }
         let data: TemplateValue = .object([
-            "title": .string(content.title), "base": .string(Self.base), "version": .string(version),
+            "title": .string(content.title), "base": .string(Self.base), "home": .string(ConsolePlace.home),
+            "database": ConsolePlace.current.database.map { .string($0) } ?? .null,
+            "searches": .bool(visitor != nil && !isStart), "version": .string(version),
             "nav": visitor == nil ? .list([]) : navigation.value(current: content.entry, facts),
             "known": .bool(visitor != nil), "here": .string(path),
             "theme": choices.theme == .auto ? .null : .string(choices.theme.rawValue),

@@ -51,10 +51,12 @@ struct Navigation: Sendable {
 
     /// Pages of rooms of other packages.
     let added: [Entry]
+    /// On the start page of several databases, in place of all else.
+    var databases: [Entry]?
 
     func value(current: String, _ facts: NavigationFacts.Facts) -> TemplateValue {
         .list(
-            Self.groups.compactMap { name, entries in
+            (databases.map { [("Databases", $0)] } ?? Self.groups).compactMap { name, entries in
                 let shown = (name == "Rooms" ? entries + added : entries).filter { entry in
                     // The page that is open is always among them.
                     entry.room.map { facts.rooms?.contains($0) ?? true } ?? true || entry.label == current

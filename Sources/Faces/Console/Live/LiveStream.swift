@@ -54,7 +54,7 @@ extension ConsoleService {
     private func isOver(_ visitor: Visitor) async -> Bool {
         guard let session = visitor.session else { return false }
         do {
-            return try await ended.isOver(session, of: visitor, within: EndedSessions.livePatience)
+            return try await sessions.isOver(session, of: visitor, within: EndedSessions.livePatience)
         } catch {
             return false
         }

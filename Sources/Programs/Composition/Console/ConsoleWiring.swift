@@ -15,14 +15,9 @@ extension Composer {
     package func console(
         pool: Pool, version: String, keepsHouse: Bool, change: (inout ConsoleService.Options) -> Void = { _ in }
     ) throws(Failure) -> ConsoleService {
-        var options = ConsoleService.Options(
-            access: consoleAccess(),
-            roles: [.viewer: settings.viewerRole, .operator: settings.operatorRole, .admin: settings.adminRole],
-            version: version)
+        var options = consoleOptions(version)
         options.keepsHouse = keepsHouse
         options.added = try addedPages()
-        if let frames = settings.text(.consoleFrames) { options.frameAncestors = frames }
-        options.proxies = settings.addresses(.consoleProxies)
         let held = settings.blobStore(pool: pool)
         options.blobs = { name, share in
             guard let id = BlobID(name) else { return nil }
@@ -42,6 +37,16 @@ extension Composer {
         } catch {
             throw Failure("the console cannot start: \(error)")
         }
+    }
+
+    func consoleOptions(_ version: String) -> ConsoleService.Options {
+        var options = ConsoleService.Options(
+            access: consoleAccess(),
+            roles: [.viewer: settings.viewerRole, .operator: settings.operatorRole, .admin: settings.adminRole],
+            version: version)
+        if let frames = settings.text(.consoleFrames) { options.frameAncestors = frames }
+        options.proxies = settings.addresses(.consoleProxies)
+        return options
     }
 
     /// Of the rooms that it serves.
@@ -96,13 +101,21 @@ extension Composer {
 
     /// A listener for the console alone.
     package func consoleListener(_ console: ConsoleService) throws(Failure) -> Listener {
+        try consoleListener(console.routes, asksNobody: console.asksNobody)
+    }
+
+    package func consoleListener(_ console: SeveralConsole) throws(Failure) -> Listener {
+        try consoleListener(console.routes, asksNobody: console.asksNobody)
+    }
+
+    private func consoleListener(_ routes: [Route], asksNobody: Bool) throws(Failure) -> Listener {
         let address = try settings.address(.consoleListen, of: "the console")
         var options = Listener.Options(address: address, token: settings.text(.token).map { AccessToken($0) })
-        options.isGuarded = !console.asksNobody
+        options.isGuarded = !asksNobody
         options.perAddress = 1000
         let live = Route(.get, "/livez", access: .everyone) { _ in .json("{\"live\":true}\n") }
         do {
-            return try Listener(options, routes: [live] + console.routes, log: log)
+            return try Listener(options, routes: [live] + routes, log: log)
         } catch .needsToken(let place) {
             throw Failure(
                 .misused, "\(place) can be reached from outside this machine, and nobody would have to sign in",

@@ -28,15 +28,19 @@ package struct SeveralWorkers: Sendable {
                 "MILLRACE_SLOTS is \(settings.slots), and MILLRACE_DATABASES names \(databases.count) databases",
                 hint: "each database needs a slot: set MILLRACE_SLOTS to \(databases.count) or more")
         }
-        for (room, isAskedFor) in [("console", settings.showsConsole), ("gateway", settings.servesApps)]
-        where isAskedFor {
+        if settings.showsConsole {
             throw Failure(
-                .misused, "a worker of several databases does not serve the \(room)",
-                hint: "run it for each database: millrace \(room) --database NAME, one of \(settings.databaseNames)")
+                .misused, "a worker of several databases does not serve the console",
+                hint: "run it beside the worker, for all of them: millrace console")
+        }
+        if settings.servesApps {
+            throw Failure(
+                .misused, "a worker of several databases does not serve the gateway",
+                hint: "run it for each database: millrace gateway --database NAME, one of \(settings.databaseNames)")
         }
         let budget = SlotBudget(slots: settings.slots, members: databases.count)
         let members = databases.enumerated().map { place, database in
-            let composer = several.of(database)
+            let composer = several.of(database).sharingConnections()
             return DatabaseWorker(database.name, log: composer.log) { try await make(composer, budget.share(place)) }
         }
         self.members = members
@@ -110,8 +114,8 @@ package struct SeveralWorkers: Sendable {
 }
 
 extension Composer {
-    /// The same for one of its databases, with connections of its own.
-    fileprivate func of(_ database: NamedDatabase) -> Composer {
+    /// The same for one of its databases.
+    func of(_ database: NamedDatabase) -> Composer {
         let settings = settings.chosen(database)
         func options(_ url: String) -> ConnectionOptions {
             settings.options(at: url, environment: surroundings.environment)
@@ -123,7 +127,7 @@ extension Composer {
         composer.alarmLease = alarmLease
         composer.spans = spans
         composer.isOneOfSeveral = true
-        return composer.sharingConnections()
+        return composer
     }
 }
 

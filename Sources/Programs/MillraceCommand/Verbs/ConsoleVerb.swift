@@ -15,7 +15,8 @@ extension Command {
                 On this machine nobody has to sign in, and the address is 127.0.0.1:8480. To be reached from elsewhere it needs \
                 --listen and one of these: MILLRACE_TOKEN, users in MILLRACE_CONSOLE_USERS_FILE, or a reverse proxy that signs \
                 people in and sends a web token (MILLRACE_CONSOLE_JWT_…). A worker shows the same pages with --console. It \
-                works without any living worker.
+                works without any living worker. Where MILLRACE_DATABASES names several databases, /console has a line for each, \
+                and its pages are below it, at /console/NAME; --database NAME shows one alone.
 
                 What a visitor may do is decided by the database: give the login of DATABASE_URL the roles millrace_viewer, \
                 millrace_operator and millrace_admin, which millrace migrate --print-roles makes.
@@ -75,6 +76,7 @@ extension Invocation {
     }
 
     fileprivate func runConsole(_ rooms: [Room]) async throws -> ExitCode {
+        if settings.databases.count > 1 { return try await runSeveralConsole(rooms) }
         let composer = try composer(rooms)
         try await composer.withSchema { _ in }
         let pool = ConsoleService.connections(composer.database, size: 8)
@@ -88,6 +90,22 @@ extension Invocation {
             group.cancelAll()
         }
         await pool.close()
+        return .done
+    }
+
+    /// It starts whether they can be reached or not: the start page says which.
+    private func runSeveralConsole(_ rooms: [Room]) async throws -> ExitCode {
+        let composer = severalComposer(rooms)
+        let (service, pools) = try composer.severalConsole(version: JobWorker.version)
+        let listener = try composer.consoleListener(service)
+        UnixSignals.onStop { _ in listener.stop() }
+        console.print("the console is at http://\(listener.address)/")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await service.run() }
+            try await listener.run()
+            group.cancelAll()
+        }
+        for pool in pools { await pool.close() }
         return .done
     }
 }
