@@ -54,7 +54,7 @@ package enum MoveBooks {
     @discardableResult
     static func step<Value: Sendable>(
         _ side: Side, of move: Departure, on connection: Connection,
-        _ body: (Connection) async throws(PostgresError) -> Value
+        _ body: @Sendable (Connection) async throws(PostgresError) -> Value
     ) async throws(PostgresError) -> Value {
         try await connection.transaction { connection throws(PostgresError) in
             try await connection.execute(side.lock, [.text(move.id)])
