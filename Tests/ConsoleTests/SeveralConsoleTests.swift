@@ -3,6 +3,7 @@ import Composition
 import Foundation
 import Listeners
 import Postgres
+import Telemetry
 import TestSupport
 import Testing
 
