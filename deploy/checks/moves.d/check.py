@@ -70,7 +70,9 @@ class Check:
         return 0.15 + self.random.uniform(0, max(0.2, self.jobs / 60_000))
 
     def batch(self):
-        return ["--batch", str(self.random.choice([100, 500, 2000]))]
+        """Small enough that a kill comes between two steps."""
+        most = max(25, self.jobs // 50)
+        return ["--batch", str(min(most, self.random.choice([100, 500, 2000])))]
 
     def on_the_way(self):
         return int(self.eu.ask("select count(*) from millrace_move.departed") or 0) if self.eu.has_books() else 0
