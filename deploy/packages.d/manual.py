@@ -57,7 +57,7 @@ def main():
     lines += [".SH EXIT STATUS", *verbatim(section(whole, "exit codes"))]
     lines += [
         ".SH FILES", ".TP", ".I /etc/millrace/millrace.env", "The settings of the services millrace, millrace\\-gateway and millrace\\-console.",
-        ".TP", ".I /usr/share/doc/millrace/examples/millrace.env", "The same file as it was installed."]
+        ".TP", ".I /usr/share/millrace/millrace.env", "The same file as it was installed."]
     for name, _ in commands:
         lines += [f'.SH "MILLRACE {escaped(name.upper())}"', *verbatim(without_common(help_of(program, name)))]
     print("\n".join(lines))
