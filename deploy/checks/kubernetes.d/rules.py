@@ -1,5 +1,6 @@
 """Schemas of Kubernetes, KEDA and Prometheus, and rules that no schema has. deploy/checks/kubernetes runs it: rules.py [<checkout of KEDA>]."""
 import copy
+import pathlib
 import re
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ def schemas(objects):
                 kubernetes_validate.validate(one, version, strict=True)
             except kubernetes_validate.ValidationError as problem:
                 fail(f"Kubernetes {version}: {label(one)}: {'.'.join(map(str, problem.path))}: {problem.message}")
-    say(f"schema: {len(objects)} objects fit Kubernetes {OLDEST} and {newest}")
+    return newest
 
 
 def strict(schema):
@@ -45,7 +46,6 @@ def keda(checkout, objects):
     if not checkout:
         say("schema: KEDA's definitions are NOT THERE (see KEDA in --help); its resources are held against our rules only")
         return
-    import pathlib
     folder = pathlib.Path(checkout)
     definitions = {}
     for path in (folder / "config/crd/bases").glob("*.yaml"):
@@ -227,8 +227,8 @@ def main():
             fail("the waker is no sidecar:", sidecar.get("initContainers"))
     else:
         say("kustomize is NOT THERE, and kubectl neither: the sidecar goes unchecked")
-    for one in everything:
-        schemas(one)
+    newest = [schemas(one) for one in everything][0]
+    say(f"schema: {len(objects)} objects fit Kubernetes {OLDEST} and {newest}" + (", and so they do with the sidecar" if command else ""))
     keda(sys.argv[1] if len(sys.argv) > 1 else "", scalers)
     prometheus()
     for one in everything:
