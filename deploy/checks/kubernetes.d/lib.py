@@ -95,6 +95,12 @@ def millrace(*words, database=None, text=None, env=None):
     return done.stdout
 
 
+def make_roles(database):
+    """The roles of the schema, which all databases of a server share."""
+    if not sql(database, "select to_regrole('millrace_viewer')"):
+        sql(database, millrace("migrate", "--print-roles", database=database))
+
+
 def within(seconds, what, look):
     end = time.monotonic() + seconds
     while True:

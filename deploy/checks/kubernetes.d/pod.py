@@ -45,7 +45,6 @@ class Pod:
 
     def __init__(self, one, spec, secrets, maps, services, entrypoint, extra=None):
         self.name, self.spec, self.entrypoint, self.extra = label(one), spec, entrypoint, extra or {}
-        self.spec_holder = {"spec": spec}
         self.secrets, self.maps, self.services = secrets, maps, services
         self.place = WORK / f"pod-{one['metadata']['name']}-{time.monotonic_ns()}"
         self.place.mkdir()

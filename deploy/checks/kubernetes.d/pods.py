@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 
-from lib import ROOT, base, containers, fail, kustomize, label, millrace, rendered, say, sql, template, url, within
+from lib import ROOT, base, containers, fail, kustomize, label, make_roles, millrace, rendered, say, sql, template, url, within
 from pod import ADDRESS, Pod
 
 DATABASE = "pods"
@@ -18,7 +18,7 @@ READY_ANYWAY = {"Deployment/millrace-console", "Deployment/millrace-gateway"}
 
 def logins():
     sql("postgres", f"create database {DATABASE}")
-    sql(DATABASE, millrace("migrate", "--print-roles", database=DATABASE))
+    make_roles(DATABASE)
     # As the guide says.
     guide = (ROOT / "deploy/guides/kubernetes.md").read_text(encoding="utf-8")
     statements = re.findall(r"^create role (?:worker|gateway|console) .*;", guide, re.M)
@@ -49,13 +49,13 @@ def known_settings(pod, container):
 
 
 def start_all(pod):
-    for container in containers(pod.spec_holder):
+    for container in containers({"spec": pod.spec}):
         known_settings(pod, container)
         pod.start(container)
 
 
 def probes(pod, kind):
-    return [(container, container[kind]) for container in containers(pod.spec_holder) if kind in container]
+    return [(container, container[kind]) for container in containers({"spec": pod.spec}) if kind in container]
 
 
 def all_well(pod, kind):
@@ -169,6 +169,8 @@ def play(objects, secrets, wanted):
                 fail(pod.name, "answers a call with", call(pod, secrets))
             if label(one) == "Deployment/millrace-worker":
                 metrics(pod, secrets)
+                if "waker" in pod.volumes and not (pod.volumes["waker"] / "waker.sock").is_socket():
+                    fail(pod.name, "has a waker, and its socket is not where the worker looks:", pod.log("waker")[-500:])
                 works(pod)
             else:
                 ended(pod)

@@ -4,7 +4,7 @@ import re
 import subprocess
 import time
 
-from lib import FOLDER, PROGRAM, documents, fail, millrace, say, sql, url, within
+from lib import FOLDER, PROGRAM, documents, fail, make_roles, millrace, say, sql, url, within
 
 DATABASE = "scaler"
 # What keda.yaml tells the reader to run, but for the password.
@@ -16,8 +16,7 @@ def main():
     statement = re.search(r"create role .*?;", text)[0].replace("…", "practice")
     query = documents(FOLDER / "keda.yaml")[1]["spec"]["triggers"][0]["metadata"]["query"]
     sql("postgres", f"create database {DATABASE}")
-    roles = millrace("migrate", "--print-roles", database=DATABASE)
-    sql(DATABASE, roles)
+    make_roles(DATABASE)
     sql(DATABASE, statement)
     millrace("migrate", database=DATABASE)
 
