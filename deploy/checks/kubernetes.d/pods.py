@@ -43,8 +43,9 @@ def known_settings(pod, container):
     process = pod.start(container, ["config"])
     code = process.wait(30)
     said = pod.log(container["name"])
-    if code or re.search(r"warning|unknown|not known", said):
-        fail(pod.name, container["name"], "has settings that are not right:", said[-800:])
+    wrong = [line for line in said.splitlines() if re.search(r"warning|unknown|not known", line)]
+    if code or wrong:
+        fail(pod.name, container["name"], "has settings that are not right:", *(wrong or [said[-800:]]))
     pod.logs[container["name"]].unlink()
 
 
