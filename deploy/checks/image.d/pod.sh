@@ -9,7 +9,10 @@ pod() { podman --log-level fatal --root "$storage/$driver" --runroot "$storage/r
 undo+=("pod rm --all --force --time 0 >/dev/null 2>&1")
 
 # pulled <image>: whether it is there, or can be pulled.
-pulled() { pod image exists "$1" || timeout 60 podman --log-level fatal --root "$storage/$driver" --runroot "$storage/run" --storage-driver "$driver" pull --quiet "$1" >/dev/null 2>&1; }
+pulled() {
+    pod image exists "$1" ||
+        timeout 60 podman --log-level fatal --root "$storage/$driver" --runroot "$storage/run" --storage-driver "$driver" pull --quiet "$1" >/dev/null 2>&1
+}
 
 have_debian() {
     pulled "$debian" && return
@@ -37,8 +40,10 @@ have_swift() {
     local directory
     directory=$(dirname "$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")")
     say "Making $swift from $debian, and the Swift in $directory"
-    printf '%s\n' "FROM $debian" "RUN apt-get update && apt-get install -y --no-install-recommends binutils git libc6-dev libcurl4-openssl-dev libedit2 libgcc-12-dev libncurses6 libpython3.11 libsqlite3-0 libstdc++-12-dev libxml2 libz3-dev tzdata zlib1g-dev" \
-        >"$work/Containerfile"
+    # What its compiler needs, as in the image of swift.org.
+    local needs=(binutils git libc6-dev libcurl4-openssl-dev libedit2 libgcc-12-dev libncurses6 libpython3.11 libsqlite3-0
+        libstdc++-12-dev libxml2 libz3-dev tzdata zlib1g-dev)
+    printf '%s\n' "FROM $debian" "RUN apt-get update && apt-get install -y --no-install-recommends ${needs[*]}" >"$work/Containerfile"
     pod build --isolation chroot --network host --pull-never --tag "$swift" --file "$work/Containerfile" "$work" >"$place/swift.log" 2>&1 ||
         skip "no image with Swift can be made: $(tail -n 1 "$place/swift.log")"
     toolchain=(--volume "$directory:/opt/swift:ro")
