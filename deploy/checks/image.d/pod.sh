@@ -35,10 +35,13 @@ have_debian() {
 # The Swift of this machine, in place of the image's own: mounted where need_swift looks for it.
 toolchain=()
 have_swift() {
-    pulled "$swift" && return
+    # One that was made here has no Swift in it.
+    local directory made=$storage/swift-is-made
+    if [[ ! -e $made ]] && pulled "$swift"; then return; fi
     need_swift
-    local directory
     directory=$(dirname "$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")")
+    toolchain=(--volume "$directory:/opt/swift:ro")
+    if [[ -e $made ]] && pod image exists "$swift"; then return; fi
     say "Making $swift from $debian, and the Swift in $directory"
     # What its compiler needs, as in the image of swift.org.
     local needs=(binutils git libc6-dev libcurl4-openssl-dev libedit2 libgcc-12-dev libncurses6 libpython3.11 libsqlite3-0
@@ -46,7 +49,7 @@ have_swift() {
     printf '%s\n' "FROM $debian" "RUN apt-get update && apt-get install -y --no-install-recommends ${needs[*]}" >"$work/Containerfile"
     pod build --isolation chroot --network host --pull-never --tag "$swift" --file "$work/Containerfile" "$work" >"$place/swift.log" 2>&1 ||
         skip "no image with Swift can be made: $(tail -n 1 "$place/swift.log")"
-    toolchain=(--volume "$directory:/opt/swift:ro")
+    touch "$made"
 }
 
 # can_run <image>: finds flags with which a container starts here, as in a machine whose own limits are low. Sets limits.
