@@ -53,6 +53,9 @@ import Testing
         try outcome.get()
     }
 
+    /// The same database under an address that differs: one address twice is refused.
+    private static func again(_ url: String) -> String { url + "&application_name=again" }
+
     /// What a page leads to or loads.
     private static func addresses(in html: String) -> Set<String> {
         Set(
@@ -68,7 +71,7 @@ import Testing
 
     @Test func `every address of a database's pages stays below its name`() async throws {
         try await ConsoleWorld.with { eu in
-            try await Self.with([("eu", eu.database.url), ("us", eu.database.url)], as: eu) { site in
+            try await Self.with([("eu", eu.database.url), ("us", Self.again(eu.database.url))], as: eu) { site in
                 var seen = 0
                 for page in try await WalkTests.addresses(eu) {
                     let answer = try await site.get("/console/eu\(page.address)")
@@ -186,8 +189,8 @@ import Testing
     @Test func `people sign in once, and out everywhere, also while a database is away`() async throws {
         try await ConsoleWorld.with({ $0.addition = nil }) { eu in
             let away = "postgresql://nobody@/none?host=/nowhere"
-            let all = [("eu", eu.database.url), ("us", eu.database.url), ("ap", away)]
-            try await Self.with(all, as: eu, token: "a token that is long enough") { site in
+            let all = [("eu", eu.database.url), ("us", Self.again(eu.database.url)), ("ap", away)]
+            try await Self.with(all, as: eu, token: "a-token-that-is-long-enough") { site in
                 let refused = try await site.get("/console/us/jobs?state=dead")
                 #expect(refused.status == 303)
                 let sign = try #require(refused.header("Location"))
@@ -196,7 +199,7 @@ import Testing
                 #expect(try await site.get(sign).body.contains("value=\"/console/us/jobs?state=dead\""))
                 let entered = try await site.post(
                     "/console/signin",
-                    [("secret", "a token that is long enough"), ("to", "/console/us/jobs?state=dead")])
+                    [("secret", "a-token-that-is-long-enough"), ("to", "/console/us/jobs?state=dead")])
                 #expect(entered.header("Location") == "/console/us/jobs?state=dead")
                 let set = try #require(entered.header("Set-Cookie"))
                 #expect(set.contains("; Path=/console;"), "\(set)")
@@ -221,7 +224,7 @@ import Testing
     @Test func `a name that is an address of the start page is refused`() async throws {
         try await ConsoleWorld.with({ $0.addition = nil }) { eu in
             let failure = try await failure(as: Failure.self) {
-                try await Self.with([("signin", eu.database.url), ("us", eu.database.url)], as: eu) { _ in }
+                try await Self.with([("signin", eu.database.url), ("us", Self.again(eu.database.url))], as: eu) { _ in }
             }
             #expect(failure?.exitCode == .misused, "\(String(describing: failure))")
         }

@@ -6,7 +6,7 @@
 struct WakerTurns {
     /// Two, because the first may not know the kind or may have just gone.
     static let few = 2
-    /// In a stream, the others are told no more rarely than after so many of the first pause.
+    /// In a stream, the others are told at the latest after this multiple of the first pause.
     static let longest = 8
 
     private struct Line {
