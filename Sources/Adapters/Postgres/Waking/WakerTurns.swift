@@ -38,6 +38,7 @@ struct WakerTurns {
         let chosen = (0..<min(max(0, Self.few - line.awake.count), left.count)).map { left[(from + $0) % left.count] }
         if let one = chosen.last { last = one }
         for id in chosen { line.awake[id] = line.notes }
+        line.others.subtract(chosen)
         lines[text] = line
         return chosen
     }
@@ -59,7 +60,8 @@ struct WakerTurns {
         for text in lines.keys { lines[text]?.awake[id] = nil }
     }
 
-    /// Whom to tell as others, now that their time has come: all that do not look already.
+    /// Whom to tell as others, now that their time has come: all that were not told of the newest. One that is awake may be in the midst of a
+    /// look that began before it came.
     mutating func settle(
         among all: some Collection<Int>, at now: ContinuousClock.Instant
     ) -> [(line: String, to: [Int])] {
@@ -71,10 +73,11 @@ struct WakerTurns {
                 continue
             }
             var line = line
-            let to = all.filter { line.awake[$0] == nil }
+            let to = all.filter { (line.awake[$0] ?? 0) < line.notes }
             let areBusy = line.others.contains { line.awake[$0] != nil }
             line.pause = areBusy ? pause : min(line.pause * 2, pause * Self.longest)
-            (line.settled, line.due, line.others) = (line.notes, now + line.pause, Set(to))
+            line.others = Set(to.filter { line.awake[$0] == nil })
+            (line.settled, line.due) = (line.notes, now + line.pause)
             for id in to { line.awake[id] = line.notes }
             lines[text] = line
             found.append((text, to))
