@@ -116,7 +116,9 @@ import Testing
         #expect(try await ask("open \(folder)/model", reads) == "done")
         #expect(try await ask("open /etc/passwd", reads) == "Permission denied")
         #expect(try await ask("open \(folder)/link", reads) == "Permission denied")
-        #expect(try await ask("open \(folder)/../../etc/passwd", reads) == "Permission denied")
+        // As far up as it takes, wherever temporary folders are.
+        let up = String(repeating: "../", count: folder.count { $0 == "/" })
+        #expect(try await ask("open \(folder)/\(up)etc/passwd", reads) == "Permission denied")
         #expect(try await ask("create \(folder)/new", reads) == "Permission denied")
         #expect(try await ask("socket", reads) == "Operation not permitted")
     }

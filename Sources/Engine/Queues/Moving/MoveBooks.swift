@@ -89,8 +89,9 @@ package enum MoveBooks {
         }
     }
 
+    /// One call at a time makes them, and no migration runs meanwhile: only the owner of the schema can take this lock.
     private static let books: SQL = """
-        select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('millrace_move', 0));
+        lock table millrace.migration in share row exclusive mode;
         create schema if not exists millrace_move;
         create table if not exists millrace_move.departure (
             id uuid primary key,
