@@ -273,16 +273,17 @@ class World:
     # What Patroni says
 
     def cluster(self):
-        for node in self.nodes:
-            said = node.ask("/cluster")
-            if said and said.get("members"):
-                return said
-        return None
+        """As the leader sees it."""
+        leader = self.leader()
+        said = leader and leader.ask("/cluster")
+        return said if said and said.get("members") else None
 
     def leader(self):
-        """Whoever holds the lead and says so itself."""
+        """The one that holds the lead, says so itself, and is on the newest timeline: one that was frozen says for a moment what it was."""
+        newest = self.timeline()
         for node in self.nodes:
-            if node.ask("/primary") is not None:
+            said = node.ask("/primary")
+            if said is not None and said.get("timeline") == newest:
                 return node
         return None
 
