@@ -79,13 +79,17 @@ import Testing
         }
     }
 
+    private static func migrateAndStop(_ cluster: Cluster) async throws {
+        let there = try await Connection.open(ConnectionOptions(location: cluster.url()))
+        _ = try await Migrator.asTested().migrate(on: there)
+        await there.close()
+        try await cluster.stop(.fast, deadline: .seconds(60))
+    }
+
     @Test func `a database that is away at the start holds up no other, and joins them`() async throws {
         try await withDatabase { eu in
             try await withCluster { cluster in
-                let there = try await Connection.open(ConnectionOptions(location: cluster.url()))
-                _ = try await Migrator.asTested().migrate(on: there)
-                await there.close()
-                try await cluster.stop(.fast, deadline: .seconds(60))
+                try await Self.migrateAndStop(cluster)
                 let here = try await eu.connect()
                 let worker = try await MillraceProcess.worker(
                     "several", database: "", slots: 4,
@@ -145,10 +149,7 @@ import Testing
     @Test func `one console shows all of them, and starts while one is away`() async throws {
         try await withDatabase { eu in
             try await withCluster { cluster in
-                let there = try await Connection.open(ConnectionOptions(location: cluster.url()))
-                _ = try await Migrator.asTested().migrate(on: there)
-                await there.close()
-                try await cluster.stop(.fast, deadline: .seconds(60))
+                try await Self.migrateAndStop(cluster)
                 let port = try freePort()
                 let console = try MillraceProcess(
                     ["console", "--listen", "127.0.0.1:\(port)"], database: "",

@@ -55,15 +55,20 @@ extension Scratch {
     ) async throws -> (directory: String, cluster: Cluster) {
         let directory = try Self.directory(name)
         let cluster = try Self.cluster(directory + "/pg", invocation, settings: settings)
-        try await cluster.open()
-        let connection = try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
-        _ = try await Migrator.ofAllRooms().migrate(on: connection)
-        await connection.close()
+        try await cluster.openWithSchema()
         return (directory, cluster)
     }
 }
 
 extension Cluster {
+    /// Started, with the schema of every room.
+    package func openWithSchema() async throws {
+        try await open()
+        let connection = try await Connection.open(ConnectionOptions(location: url()), name: "load")
+        _ = try await Migrator.ofAllRooms().migrate(on: connection)
+        await connection.close()
+    }
+
     /// Started, or a failure that says why not.
     package func open(within limit: Duration = .seconds(120)) async throws(Failure) {
         do {

@@ -57,8 +57,8 @@ struct DisasterElsewhere: Sendable {
         }
         let moved = try Scratch.cluster(
             directory + "/clocks", invocation, settings: DisasterWorld.settings, binaries: clock.binaries)
-        let world = try await DisasterWorld(
-            invocation, directory: directory, cluster: try await opened(moved), isLong: isLong)
+        try await moved.openWithSchema()
+        let world = try await DisasterWorld(invocation, directory: directory, cluster: moved, isLong: isLong)
         let outcome = try await play(.clock, world) {
             try clock.set(ahead: .seconds(3600))
             // It stays so: set back, it would find jobs whose time has not come yet.
@@ -67,14 +67,6 @@ struct DisasterElsewhere: Sendable {
         try await world.stop()
         try await moved.close(.fast)
         return outcome
-    }
-
-    private func opened(_ cluster: Cluster) async throws -> Cluster {
-        try await cluster.open()
-        let connection = try await Connection.open(ConnectionOptions(location: cluster.url()), name: "load")
-        _ = try await Migrator.ofAllRooms().migrate(on: connection)
-        await connection.close()
-        return cluster
     }
 
     private func disk(_ play: Play) async throws -> DisasterOutcome {
@@ -86,8 +78,8 @@ struct DisasterElsewhere: Sendable {
         LoadGround.atEnd { disk.close() }
         chmod(disk.directory, 0o777)
         let full = try Scratch.cluster(disk.directory + "/pg", invocation, settings: ["max_wal_size": "64MB"])
-        let world = try await DisasterWorld(
-            invocation, directory: directory, cluster: try await opened(full), isLong: isLong)
+        try await full.openWithSchema()
+        let world = try await DisasterWorld(invocation, directory: directory, cluster: full, isLong: isLong)
         let outcome = try await play(.disk, world) {
             disk.fill()
             return MadeDisaster(culprits: ["No space left on device"]) {

@@ -81,27 +81,24 @@ extension Invocation {
         try await composer.withSchema { _ in }
         let pool = ConsoleService.connections(composer.database, size: 8)
         let service = try composer.console(pool: pool, version: JobWorker.version, keepsHouse: true)
-        let listener = try composer.consoleListener(service)
-        UnixSignals.onStop { _ in listener.stop() }
-        console.print("the console is at http://\(listener.address)/")
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await service.run() }
-            try await listener.run()
-            group.cancelAll()
-        }
-        await pool.close()
-        return .done
+        return try await serve(try composer.consoleListener(service), [pool]) { await service.run() }
     }
 
     /// It starts whether they can be reached or not: the start page says which.
     private func runSeveralConsole(_ rooms: [Room]) async throws -> ExitCode {
         let composer = severalComposer(rooms)
         let (service, pools) = try composer.severalConsole(version: JobWorker.version)
-        let listener = try composer.consoleListener(service)
+        return try await serve(try composer.consoleListener(service), pools) { await service.run() }
+    }
+
+    /// Until a signal asks for the end.
+    private func serve(
+        _ listener: Listener, _ pools: [Pool], _ run: @escaping @Sendable () async -> Void
+    ) async throws -> ExitCode {
         UnixSignals.onStop { _ in listener.stop() }
         console.print("the console is at http://\(listener.address)/")
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await service.run() }
+            group.addTask { await run() }
             try await listener.run()
             group.cancelAll()
         }
