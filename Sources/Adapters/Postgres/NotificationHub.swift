@@ -96,6 +96,7 @@ extension NotificationHub {
                 tell(.began)
             case .ended: end()
             case .said(let channel, let payload): tell(.said(payload), on: channel)
+            case .order: break  // the client's to obey
             }
         }
         end()

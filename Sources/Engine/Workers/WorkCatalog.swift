@@ -59,7 +59,15 @@ final class WorkCatalog: Sendable {
         }
         let now = Set(known.map(\.id))
         if now != before { turn.add(1, ordering: .releasing) }
+        tellTaken()
         return (now.subtracting(before), before.subtracting(now))
+    }
+
+    /// Which jobs it takes, so that workers that take the same may look for one another.
+    private func tellTaken() {
+        let taken = kinds.withLock { $0.taken.keys.sorted() }
+        let served = queues.withLock { $0.serves?.sorted() }
+        sleepLock.takes("\(taken) of \(served.map { "\($0)" } ?? "all") for \(options.buildText)")
     }
 
     var lastWalk: Duration {
@@ -92,6 +100,7 @@ final class WorkCatalog: Sendable {
             return queues
         }
         sleepLock.serve(queues: table.serves.map { Array($0) })
+        tellTaken()
         if Set(before.open) != Set(table.open) { wakeups.lookEverywhere() }
     }
 }

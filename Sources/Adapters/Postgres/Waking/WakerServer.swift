@@ -6,7 +6,6 @@ package final class WakerServer: Sendable {
     private struct Client {
         let socket: WakerSocket
         var lines = WakerLines()
-        /// It has nothing to do, and wants to be woken.
         var isAsleep = false
         /// It was woken, and has not fallen asleep since.
         var isTold = false
@@ -15,17 +14,41 @@ package final class WakerServer: Sendable {
     private struct State {
         var clients: [Int: Client] = [:]
         var last = 0
-        var hears = false
         var turns: WakerTurns
+        var groups = WakerGroups()
 
         mutating func tell(_ id: Int, _ line: String) {
             clients[id]?.isTold = true
             if clients[id]?.socket.send(line) == false { forget(id) }
         }
 
+        mutating func tell(_ orders: WakerGroups.Orders) {
+            for (id, order) in orders where clients[id]?.socket.send(WakerWord.order(order).line) == false {
+                forget(id)
+            }
+        }
+
+        /// What a worker says of itself.
+        mutating func heed(_ id: Int, _ line: String) {
+            guard let said = WakerState(rawValue: line) else {
+                if line.hasPrefix("takes ") { tell(groups.takes(id, String(line.dropFirst(6)), at: .now)) }
+                return
+            }
+            clients[id]?.isAsleep = said == .asleep
+            tell(groups.said(id, said, at: .now))
+            switch said {
+            case .asleep:
+                clients[id]?.isTold = false
+                for told in turns.fellAsleep(id) { tell(id, told) }
+            case .full: turns.isOut(id)
+            case .awake: break
+            }
+        }
+
         mutating func forget(_ id: Int) {
             clients[id] = nil
             turns.isOut(id)
+            groups.left(id)
         }
     }
 
@@ -46,18 +69,40 @@ package final class WakerServer: Sendable {
         state.withLock { ($0.clients.count, $0.clients.values.count(where: \.isAsleep)) }
     }
 
+    /// Whether the locks must be held that make writers notify. If not, they may be given back.
+    package func needsNotes() -> Bool {
+        state.withLock { state in
+            let isNeeded = state.groups.needsNotes(at: .now)
+            if !isNeeded { state.groups.gives() }
+            return isNeeded
+        }
+    }
+
+    /// From now on writers notify.
+    package func holds() {
+        state.withLock { $0.tell($0.groups.holds(at: .now)) }
+    }
+
+    /// Some writers notify, and others do not yet.
+    package func waits() {
+        state.withLock { $0.tell($0.groups.waits(at: .now)) }
+    }
+
+    /// Writers may not notify.
+    package func gives() { state.withLock { $0.groups.gives() } }
+
     /// From now on everything is heard, and earlier changes must be looked for.
     package func began() {
-        tell(.began) { $0.hears = true }
+        tell(.began) { $0.groups.isHeard = true }
     }
 
     /// There may be something that nobody was told of.
     package func look() {
-        if state.withLock({ $0.hears }) { tell(.began) }
+        if state.withLock({ $0.groups.isHeard }) { tell(.began) }
     }
 
     package func ended() {
-        tell(.ended) { $0.hears = false }
+        tell(.ended) { $0.groups.isHeard = false }
     }
 
     package func said(_ notification: Notification) {
@@ -66,24 +111,32 @@ package final class WakerServer: Sendable {
         guard notification.channel == "millrace", notification.payload.contains(".") else { return tell(word) }
         let line = word.line
         let isSooner = state.withLock { state in
-            let due = state.turns.due
-            let asleep = state.clients.filter { $0.value.isAsleep && !$0.value.isTold }.map(\.key)
-            for id in state.turns.said(line, asleep: asleep, at: .now) { state.tell(id, line) }
+            let (now, due) = (ContinuousClock.now, state.turns.due)
+            state.tell(state.groups.noted(at: now))
+            let asleep = state.groups.uncovered(at: now).filter { id in
+                state.clients[id].map { $0.isAsleep && !$0.isTold } ?? false
+            }
+            for id in state.turns.said(line, asleep: asleep, at: now) { state.tell(id, line) }
             return due == nil
         }
         // The thread that serves waits no longer than until the others are told.
         if isSooner { interrupt.fire() }
     }
 
-    /// Tells the others, when it is time; how many milliseconds are left until the next time, -1 if there is none.
+    /// Tells what is due; how many milliseconds are left until the next time, -1 if there is none.
     private func settle() -> Int32 {
-        state.withLock { state in
-            for (line, others) in state.turns.settle(among: state.clients.keys, at: .now) {
+        let (left, isNews) = state.withLock { state in
+            let now = ContinuousClock.now
+            state.tell(state.groups.settle(at: now))
+            for (line, others) in state.turns.settle(among: state.groups.uncovered(at: now), at: now) {
                 for id in others { state.tell(id, line) }
             }
-            guard let due = state.turns.due else { return -1 }
-            return Int32(clamping: max(0, Int64(ContinuousClock.now.duration(to: due) / .milliseconds(1))) + 1)
+            let due = [state.turns.due, state.groups.due(at: now)].compactMap(\.self).min()
+            let left = due.map { Int32(clamping: max(0, Int64(now.duration(to: $0) / .milliseconds(1))) + 1) } ?? -1
+            return (left, state.groups.needsNotes(at: now) != state.groups.isHeld)
         }
+        if isNews { changed.fire() }
+        return left
     }
 
     /// A worker that does not read what it is told is let go: it comes back, and looks for itself.
@@ -94,6 +147,7 @@ package final class WakerServer: Sendable {
             change(&state)
             let deaf = state.clients.filter { !$0.value.socket.send(line) }.keys
             for id in deaf { state.forget(id) }
+            state.tell(state.groups.settle(at: .now))
             return !deaf.isEmpty
         }
         if isGone {
@@ -131,9 +185,10 @@ package final class WakerServer: Sendable {
     private func welcome() {
         guard let socket = door.accepted() else { return }
         state.withLock { state in
-            guard socket.send((state.hears ? WakerWord.began : .ended).line) else { return }
+            guard socket.send((state.groups.isHeard ? WakerWord.began : .ended).line) else { return }
             state.last += 1
             state.clients[state.last] = Client(socket: socket)
+            state.groups.came(state.last, at: .now)
         }
         changed.fire()
     }
@@ -146,16 +201,7 @@ package final class WakerServer: Sendable {
                 return true
             }
             let before = state.clients[id]?.isAsleep
-            for line in lines {
-                state.clients[id]?.isAsleep = line == WakerState.asleep.rawValue
-                switch WakerState(rawValue: line) {
-                case .asleep:
-                    state.clients[id]?.isTold = false
-                    for told in state.turns.fellAsleep(id) { state.tell(id, told) }
-                case .full: state.turns.isOut(id)
-                case .awake, nil: break
-                }
-            }
+            for line in lines { state.heed(id, line) }
             return state.clients[id]?.isAsleep != before
         }
         if isNews { changed.fire() }

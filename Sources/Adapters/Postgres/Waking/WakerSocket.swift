@@ -126,11 +126,13 @@ enum WakerWord: Equatable {
     case began
     case ended
     case said(channel: String, payload: String)
+    case order(WakerOrder)
 
     var line: String {
         switch self {
         case .began: "began\n"
         case .ended: "ended\n"
+        case .order(let order): "\(order.rawValue)\n"
         case .said(let channel, let payload): "\(channel) \(payload.replacing("\n", with: " "))\n"
         }
     }
@@ -140,7 +142,11 @@ enum WakerWord: Equatable {
         case "began": self = .began
         case "ended": self = .ended
         default:
-            guard let space = line.firstIndex(of: " ") else { return nil }
+            guard let space = line.firstIndex(of: " ") else {
+                guard let order = WakerOrder(rawValue: line) else { return nil }
+                self = .order(order)
+                return
+            }
             self = .said(channel: String(line[..<space]), payload: String(line[line.index(after: space)...]))
         }
     }

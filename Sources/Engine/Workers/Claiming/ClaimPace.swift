@@ -26,6 +26,13 @@ struct ClaimPace {
         careful = false
     }
 
+    /// It is in a stream, as somebody has said: it lingers as after a long one.
+    mutating func watches(at now: ContinuousClock.Instant = .now) {
+        began = now - Self.longestLinger * 4
+        lastWork = now
+        careful = false
+    }
+
     mutating func sleeps() {
         began = nil
         careful = false

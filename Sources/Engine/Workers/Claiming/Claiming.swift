@@ -22,7 +22,10 @@ actor Claiming: SharingPart {
     }
 
     private func loop() async {
-        defer { shared.claimsEnded.fire() }
+        defer {
+            sleepLock.ends()
+            shared.claimsEnded.fire()
+        }
         var claims = ClaimState(bytes: BatchSize(options.bytes.claim, least: 0))
         while isClaiming {
             if claims.isAsleep, claims.claimsWhereItListens, hub.isOpen {
@@ -88,6 +91,7 @@ actor Claiming: SharingPart {
             if isClaiming { await state.room.wait(for: .seconds(1)) }
             return
         }
+        if order.wanted > 0 { sleepLock.looks(everywhere: takesOfAll) }
         stalls.began(.claiming)
         do throws(PostgresError) {
             // After an outage too: what is claimed can be ended.
@@ -99,6 +103,7 @@ actor Claiming: SharingPart {
             claims.worked()
             switch found {
             case .nothing where claims.pace.careful: claims.isAsleep = true
+            case .nothing where sleepLock.isRelieved, .few where sleepLock.isRelieved: claims.isAsleep = true
             case .nothing: await linger(&claims.pace)
             case .few: if let pause = order.gathering { await wakeups.signal.wait(for: pause) }
             case .more: break
@@ -108,6 +113,11 @@ actor Claiming: SharingPart {
             claims.failed(error)
             await stumble(error, pause: claims.backoff.next())
         }
+    }
+
+    /// Whether it may take jobs of each of its queues.
+    private var takesOfAll: Bool {
+        state.roomPerQueue.values.allSatisfy { $0 > 0 } && state.narrow.values.allSatisfy { $0 > 0 }
     }
 
     /// After a reconnect, a lost answer, a wish to be sure; and now and then, for a claim whose connection was lost may be carried out long
@@ -278,9 +288,9 @@ actor Claiming: SharingPart {
         return .more
     }
 
-    /// Nothing found: linger, then one careful look, then sleep.
+    /// Nothing found: linger, then one careful look, then sleep. No careful look where others look.
     private func linger(_ pace: inout ClaimPace) async {
-        if !sleepLock.holds, let pause = pace.pause() {
+        if !sleepLock.isCovered, let pause = pace.pause() {
             await wakeups.signal.wait(for: pause)
         } else {
             pace.careful = true
@@ -293,6 +303,7 @@ actor Claiming: SharingPart {
         let isUnheard = hub.lacksSessions && !hub.isOpen
         let pause = sleepLock.impatience ?? (isUnheard ? pace.unheardNap(options.poll) : ClaimPace.nap(options.poll))
         let called = await wakeups.signal.wait(for: pause)
+        if sleepLock.takeAsked() { pace.watches() }
         if !called { pace.careful = true }
     }
 

@@ -40,6 +40,6 @@ struct LaneSurvey: Sendable {
             for lane in lanes { floors.found(lane.lane, first: lane.first, last: lane.last) }
         }
         if lanes.contains(where: { table.names[$0.lane.queue] == nil }) { try await shared.catalog.refresh() }
-        if tells, !lanes.isEmpty, shared.sleepLock.holds { shared.wakeups.lookEverywhere() }
+        if tells, !lanes.isEmpty, shared.sleepLock.isCovered { shared.wakeups.lookEverywhere() }
     }
 }

@@ -26,7 +26,7 @@ actor LaneLooking: SharingPart {
                 }
                 let took = try await lookBelowFloors(&looks)
                 let many = catalog.known.hasManyLanes
-                if many, !sleepLock.holds { pause = .milliseconds(50) }
+                if many, !sleepLock.isCovered { pause = .milliseconds(50) }
                 pause = max(pause, took * 20)
                 try await promoteLate(&looks)
             } catch {

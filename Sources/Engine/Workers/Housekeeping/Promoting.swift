@@ -15,7 +15,7 @@ actor Promoting: SharingPart {
         var floor: Date?
         var lookedBack = ContinuousClock.now
         while !Task.isCancelled, !state.isDraining {
-            var pause = sleepLock.holds ? Duration.seconds(1) : .milliseconds(50)
+            var pause = sleepLock.isCovered ? Duration.seconds(1) : .milliseconds(50)
             do throws(PostgresError) {
                 var from = floor
                 if lookedBack.duration(to: .now) > .milliseconds(100) {

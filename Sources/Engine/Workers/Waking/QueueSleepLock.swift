@@ -1,3 +1,4 @@
+import Digests
 import MillraceQueues
 import Postgres
 import Synchronization
@@ -12,6 +13,12 @@ final class QueueSleepLock: WorkerPart {
     private struct State {
         var asleep = false
         var holds = false
+        /// Somebody looks for it while it sleeps, or it is told of each job.
+        var isCovered = false
+        /// Many jobs come, and it is to look by itself.
+        var isAsked = false
+        /// Others look.
+        var isRelieved = false
         var waiting: Connection?
         var waitingSince: ContinuousClock.Instant?
         var wakes: [ContinuousClock.Instant] = []
@@ -38,6 +45,19 @@ final class QueueSleepLock: WorkerPart {
         self.poll = poll
         self.log = log
         buckets = Mutex(Set(0..<64))
+        waker?.heed { [weak self] in self?.obey($0) }
+    }
+
+    private func obey(_ order: WakerOrder) {
+        switch order {
+        case .look: wakeups.lookEverywhere()
+        case .watch:
+            state.withLock { $0.isAsked = true }
+            wakeups.signal.fire()
+        case .enough: state.withLock { $0.isRelieved = true }
+        case .covered: state.withLock { $0.isCovered = true }
+        case .uncovered: state.withLock { $0.isCovered = false }
+        }
     }
 
     /// nil: all queues, also those that do not exist yet.
@@ -45,7 +65,26 @@ final class QueueSleepLock: WorkerPart {
         buckets.withLock { $0 = Set(queues.map { $0.map { $0 & 63 } } ?? Array(0..<64)) }
     }
 
-    var holds: Bool { state.withLock { $0.holds } }
+    /// Which jobs the worker takes.
+    func takes(_ what: String) {
+        waker?.takes(SHA256Digest.of(Array(what.utf8)).prefix(12).map { String($0, radix: 16) }.joined(separator: "-"))
+    }
+
+    /// The worker sleeps, and will be woken for each job that is not taken by others.
+    var isCovered: Bool { state.withLock { $0.holds || $0.asleep && $0.isCovered } }
+
+    /// The worker looks by itself, and others do as well: it may sleep.
+    var isRelieved: Bool { state.withLock { $0.isRelieved } }
+
+    /// Whether the worker, which has slept, is to look by itself for a while.
+    func takeAsked() -> Bool {
+        let isAsked = state.withLock { state in
+            defer { state.isAsked = false }
+            return state.isAsked
+        }
+        if isAsked { busy() }
+        return isAsked
+    }
 
     /// While we queue behind enqueuers whose transactions are open: how often to look meanwhile. They saw nobody asleep and will
     /// notify nobody, and the lock is ours only when the last of them has committed.
@@ -57,7 +96,10 @@ final class QueueSleepLock: WorkerPart {
 
     /// The worker has nothing to do and will sleep.
     func quiet() {
-        state.withLock { $0.asleep = true }
+        state.withLock { state in
+            state.asleep = true
+            state.isRelieved = false
+        }
         waker?.says(.asleep)
         signal.fire()
     }
@@ -73,6 +115,15 @@ final class QueueSleepLock: WorkerPart {
         waiting?.interruptNow()
         signal.fire()
     }
+
+    /// It looks now, and takes what it finds: of all queues, or not of each.
+    func looks(everywhere: Bool) {
+        guard let waker, state.withLock({ !$0.asleep }) else { return }
+        waker.says(everywhere ? .awake : .full)
+    }
+
+    /// It looks no more.
+    func ends() { waker?.says(.full) }
 
     /// A wake-up brought work. A few a second are cheaper than going back and forth; many, or some at once, mean that we are busy.
     func woke(full: Bool) {

@@ -64,10 +64,12 @@ struct WakerService: Sendable {
             var notices = SleepLock(Rules.notices, on: connection)
             var events = SleepLock(Rules.events, on: connection)
             while !Task.isCancelled {
-                let workers = server.workers
-                var missing = try await queues.sleep(at: workers.asleep > 0 ? Set(0..<64) : [])
-                missing.formUnion(try await notices.sleep(at: workers.all > 0 ? [0, 1] : []))
-                missing.formUnion(try await events.sleep(at: workers.all > 0 ? [64] : []))
+                let isNeeded = server.needsNotes()
+                _ = try await queues.sleep(at: isNeeded ? Set(0..<64) : [])
+                if isNeeded { queues.isWhole ? server.holds() : server.waits() }
+                let isAnybodyThere = server.workers.all > 0
+                var missing = try await notices.sleep(at: isAnybodyThere ? [0, 1] : [])
+                missing.formUnion(try await events.sleep(at: isAnybodyThere ? [64] : []))
                 // What was written before, nobody was told of.
                 if !missing.isEmpty { server.look() }
                 loop.worked()
@@ -76,6 +78,7 @@ struct WakerService: Sendable {
             }
             await connection.close()
         } failed: { error in
+            server.gives()
             if Task.isCancelled { return .end }
             log.debug("the waker holds no locks now", [("error", error.description)])
             return .pause
