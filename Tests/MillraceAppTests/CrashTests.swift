@@ -16,10 +16,19 @@ import Testing
     }
 
     /// Runs it until it has said `lines` lines, and kills it. Returns what it has said in whole lines.
-    private func killed(after lines: Int, in directory: URL) throws -> [String] {
+    static func killed(_ steps: [String], after lines: Int, in directory: URL) async throws -> [String] {
+        // Reading from a pipe blocks, and the pool of threads is small.
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(with: Result { try run(steps, after: lines, in: directory) })
+            }
+        }
+    }
+
+    private static func run(_ steps: [String], after lines: Int, in directory: URL) throws -> [String] {
         let process = Process()
-        process.executableURL = Self.example
-        process.arguments = ["http://127.0.0.1:9", "anna", directory.path, "fill", "1000000"]
+        process.executableURL = example
+        process.arguments = ["http://127.0.0.1:9", "anna", directory.path] + steps
         let said = Pipe()
         process.standardOutput = said
         try process.run()
@@ -42,12 +51,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: directory) }
         var said: [String] = []
         for lines in [1, 40, 7] {
-            // Reading from a pipe blocks, and the pool of threads is small.
-            said += try await withCheckedThrowingContinuation { continuation in
-                DispatchQueue.global().async {
-                    continuation.resume(with: Result { try killed(after: lines, in: directory) })
-                }
-            }
+            said += try await Self.killed(["fill", "1000000"], after: lines, in: directory)
             let log = try OperationLog(directory: directory)
             let found = try await log.open()
             await log.close()

@@ -46,19 +46,31 @@ def play(world, arguments, mailbox):
     try:
         worlds.until("work is done", lambda: len(ours.book.ends) > 20, 90)
         chaos = faults.Chaos(world, random.Random(arguments.seed), arguments.only)
-        for number in range(1, arguments.failovers + 1):
-            if arguments.minutes and time.monotonic() - began > arguments.minutes * 60:
-                say(f"{arguments.minutes} minutes are over")
-                break
-            if ours.failure():
-                raise RuntimeError(f"a client failed: {ours.failure()}")
-            for one in programs:
-                if one.poll() is not None:
-                    raise RuntimeError(f"a worker ended by itself, with {one.returncode}")
-            strike = chaos.strike()
-            say(f"{number:4}  {strike.what:<16} {strike.beside:<15} {strike.leader}, timeline {strike.timeline}: promoted after "
-                f"{strike.promoted - strike.struck:5.1f} s, whole after {strike.whole - strike.struck:5.1f} s; "
-                f"{len(ours.book.jobs)} enqueues, {len(ours.book.ends)} ends")
+        trouble = None
+        try:
+            number = 0
+            while number < arguments.failovers:
+                if arguments.minutes and time.monotonic() - began > arguments.minutes * 60:
+                    say(f"{arguments.minutes} minutes are over")
+                    break
+                if ours.failure():
+                    raise RuntimeError(f"a client failed: {ours.failure()}")
+                for one in programs:
+                    if one.poll() is not None:
+                        raise RuntimeError(f"a worker ended by itself, with {one.returncode}")
+                strike = chaos.strike()
+                if not strike:
+                    continue
+                number += 1
+                say(f"{number:4}  {strike.what:<16} {strike.beside:<15} {strike.leader}, timeline {strike.timeline}: promoted after "
+                    f"{strike.promoted - strike.struck:5.1f} s, whole after {strike.whole - strike.struck:5.1f} s; "
+                    f"{len(ours.book.jobs)} enqueues, {len(ours.book.ends)} ends")
+        except RuntimeError as error:
+            # What was told until now is judged all the same.
+            trouble = error
+            say(f"stopped: {error}")
+            for node in world.nodes:
+                node.mend()
         say("waiting for what was acknowledged")
         # What is lost does not come.
         ours.end(mailbox, 30 if world.is_asynchronous else 90)
@@ -68,7 +80,7 @@ def play(world, arguments, mailbox):
                 one.terminate()
     for one in programs:
         one.wait(30)
-    return judge.Judge(world, ours.book, mailbox, chaos.strikes), chaos
+    return judge.Judge(world, ours.book, mailbox, chaos.strikes), chaos, trouble
 
 
 def main():
@@ -96,12 +108,12 @@ def main():
     if not world.has_netem:
         say("this kernel has no netem: a slow link has a rate of 300 kbit/s here, and no delay")
     mailbox = load.Mailbox(SMTP)
-    judged, chaos = play(world, arguments, mailbox)
+    judged, chaos, trouble = play(world, arguments, mailbox)
     row = judged.judge()
     lines = judge.verdict(row, arguments.asynchronous)
-    is_bad = any(line[3] == "MISSED" for line in lines)
+    is_bad = trouble is not None or any(line[3] == "MISSED" for line in lines)
     row |= {"kinds": dict(chaos.kinds), "seed": arguments.seed, "seconds": round(time.monotonic() - began, 1),
-            "asynchronous": arguments.asynchronous, "examples": judged.examples, "outcome": "FAILED" if is_bad else "ok"}
+            "asynchronous": arguments.asynchronous, "stopped": trouble and str(trouble), "examples": judged.examples, "outcome": "FAILED" if is_bad else "ok"}
     if arguments.json:
         print(json.dumps(row))
     else:
@@ -110,6 +122,8 @@ def main():
         print(", ".join(f"{count} {kind}" for kind, count in chaos.kinds.most_common()), f"in {row['seconds']:.0f} s; seed {arguments.seed}")
     for one in judged.examples:
         say(one)
+    if trouble:
+        print(f"error: {trouble}", file=sys.stderr)
     return 1 if is_bad else 0
 
 

@@ -9,7 +9,7 @@ import time
 import urllib.request
 
 import judge
-from world import until
+from world import say, until
 
 # How often each is drawn. Those that end with the lead's time, twenty seconds, are dear.
 KINDS = {"kill-postgres": 7, "switchover": 4, "slow-then-kill": 2, "lag-then-kill": 3, "kill-machine": 3, "freeze-machine": 3,
@@ -26,7 +26,7 @@ class Chaos:
         return self.random.choices(list(weights), list(weights.values()))[0]
 
     def strike(self):
-        """One failover, from a whole cluster to a whole cluster."""
+        """One failover, from a whole cluster to a whole cluster. None: nobody could take over, and rightly, until the leader was back."""
         world = self.world
         until("the cluster is whole", world.is_whole, 180, 0.2)
         time.sleep(self.random.uniform(0.3, 2))
@@ -42,7 +42,13 @@ class Chaos:
         struck = time.time()
         try:
             heal = getattr(self, what.replace("-", "_"))(leader)
-            timeline = until(f"a standby is promoted after {what}", lambda: self.newer(before), 120, 0.1)
+            timeline = self.promotion(what, before)
+            if not timeline:
+                leader.mend()
+                mended.join()
+                until("the cluster is whole again", world.is_whole, 180, 0.2)
+                self.kinds[what] -= 1
+                return None
             # What was struck comes back while the new leader works, and not before.
             time.sleep(self.random.uniform(0.2, 3) if heal else 0)
         finally:
@@ -55,6 +61,20 @@ class Chaos:
         until("the cluster is whole again", world.is_whole, 180, 0.2)
         found.whole = time.time()
         return found
+
+    def promotion(self, what, before):
+        """The new timeline. None: none of the standbys is synchronous, and one that is not might lack what was acknowledged."""
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            if found := self.newer(before):
+                return found
+            time.sleep(0.1)
+        said = [node.ask("/cluster") for node in self.world.nodes]
+        roles = [{one["name"]: one["role"] for one in each["members"]} for each in said if each and each.get("members")]
+        if roles and not any("sync_standby" in each.values() for each in roles):
+            say(f"      {what}: no standby was synchronous, so none took over; the leader is brought back")
+            return None
+        raise RuntimeError(f"this did not come about in 120 s: a standby is promoted after {what}; who is what: {json.dumps(roles)}")
 
     def newer(self, before):
         found = self.world.timeline()

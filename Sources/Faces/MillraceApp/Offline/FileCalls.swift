@@ -61,6 +61,25 @@ enum FileCalls {
         }
     }
 
+    /// Writes a file as a whole, to the disk.
+    static func keep(_ bytes: Data, at path: String) throws {
+        let file = try open(path, O_RDWR | O_CREAT | O_TRUNC)
+        defer { close(file) }
+        try write(file, bytes, at: 0)
+        try sync(file)
+    }
+
+    static func keep(_ document: DocumentFile, at path: String) throws {
+        switch document.content {
+        case .data(let data): try keep(data, at: path)
+        case .file(let other):
+            try FileManager.default.copyItem(at: other, to: URL(fileURLWithPath: path))
+            let file = try open(path, O_RDWR)
+            defer { close(file) }
+            try sync(file)
+        }
+    }
+
     /// Apple's fsync only hands the bytes to the disk.
     static func sync(_ file: Int32) throws {
         #if canImport(Darwin)

@@ -7,10 +7,9 @@ extension OfflineQueue {
 
     /// Keeps the file on disk, and uploads and registers it at once if that is possible.
     func submit(_ file: DocumentFile, _ details: DocumentDetails) async throws -> Submission<UUID> {
-        var args = details.arguments("").filter { $0.key != "storage_url" && $0.value != .null }
-        args["file_name"] = .string(file.name)
+        let operation = QueuedOperation.upload(of: file, details, at: sync.calls.pauses.now())
         if let known = pending.first(where: { $0.id == details.id }) {
-            guard known.isUpload, known.args == args else {
+            guard known.isUpload, known.args == operation.args else {
                 throw AppError(
                     .conflict, "a file for this document is already waiting with different details", field: "id",
                     hint: "Give another document another id.")
@@ -24,7 +23,6 @@ extension OfflineQueue {
                 userMessage: "Too many files wait to be sent from this device.",
                 quota: QuotaError(limit: Self.mostUploads, used: count, resetDate: nil))
         }
-        let operation = QueuedOperation(QueuedOperation.upload, args, at: sync.calls.pauses.now(), id: details.id)
         try await files.keep(file, as: details.id)
         return try await submit(operation)
     }
@@ -91,6 +89,17 @@ extension QueuedOperation {
     /// What the queue itself does, beside the gateway's operations.
     static let upload = "upload"
     var isUpload: Bool { op == Self.upload }
+
+    /// A file may be given twice; what is done at another time is something else.
+    func isSame(as other: QueuedOperation) -> Bool {
+        self == other || isUpload && other.isUpload && id == other.id && args == other.args
+    }
+
+    static func upload(of file: DocumentFile, _ details: DocumentDetails, at: Date) -> QueuedOperation {
+        var args = details.arguments("").filter { $0.key != "storage_url" && $0.value != .null }
+        args["file_name"] = .string(file.name)
+        return QueuedOperation(upload, args, at: at, id: details.id)
+    }
 }
 
 extension AppError {

@@ -3,19 +3,23 @@ import Foundation
 /// What a person did while the gateway could not be reached, on disk until it has been told. Owns its directory.
 ///
 /// An operation that was added survives a crash at any point. The queue is told in order, check-ins first, at most 500 at a time. It has a
-/// device token of its own, so that it can be told when the sign-in is over. A directory belongs to one person and is open in one process.
+/// device token of its own, so that it can be told when the sign-in is over. A directory belongs to one person and is open in one process; another
+/// process hands in by `OfflineInbox`.
 public actor OfflineQueue {
     /// How many operations may wait.
     public static let most = 10_000
     static let batch = 500
     static let batchBytes = 3 << 20
     static let operationBytes = 64 << 10
+    /// How often it looks for what another process has handed in, while it runs and nothing waits.
+    private static let pauseOfInbox = Duration.seconds(3)
 
     /// Whose operations these are.
     public nonisolated let person: String
     let log: OperationLog
     let sync: SyncCalls
     let files: UploadFiles
+    private let inbox: InboxFiles
     let deviceName: String?
     var device: Device
     /// In the order of adding.
@@ -26,6 +30,11 @@ public actor OfflineQueue {
     public nonisolated let damaged: Int
     private var telling: Task<Report, any Error>?
     private var uploading: Task<Int, any Error>?
+    private var takingIn: Task<Void, any Error>?
+    private(set) var status = SyncStatus()
+    private var told: SyncStatus?
+    private var attempts = 0
+    var watchers: [UUID: AsyncStream<SyncStatus>.Continuation] = [:]
     private var listeners: [UUID: AsyncStream<OperationOutcome>.Continuation] = [:]
     private var awaited: [UUID: OperationOutcome?] = [:]
     private var added: [CheckedContinuation<Void, Never>] = []
@@ -50,11 +59,7 @@ public actor OfflineQueue {
         let found = try await log.open()
         var device = Device(device: UUID().uuidString.lowercased(), person: person)
         if let bytes = try await log.stored("device"), let known = try? AppJSON.decode(Device.self, from: bytes) {
-            guard known.person == person else {
-                throw AppError(
-                    .conflict, "the directory \(directory.path) holds what another person did",
-                    hint: "Keep one directory for each person who signs in.")
-            }
+            guard known.person == person else { throw Self.belongsToAnother(directory) }
             device = known
         } else {
             try await log.store(try AppJSON.encode(device), as: "device")
@@ -63,7 +68,19 @@ public actor OfflineQueue {
         (waiting, damaged) = (found.pending, found.damaged)
         sync = SyncCalls(calls: calls)
         files = UploadFiles(directory)
-        try await files.sweep(keeping: Set(found.pending.filter(\.isUpload).map(\.id)))
+        inbox = InboxFiles(directory)
+        // A file of the inbox may have come here before a crash, and its operation not.
+        if let handed = try? await inbox.entries().map(\.operation) {
+            try await files.sweep(keeping: Set((found.pending + handed).filter(\.isUpload).map(\.id)))
+            try? await takeIn()  // a drain says why not
+        }
+        tellStatus()
+    }
+
+    static func belongsToAnother(_ directory: URL) -> AppError {
+        AppError(
+            .conflict, "the directory \(directory.path) holds what another person did",
+            hint: "Keep one directory for each person who signs in.")
     }
 
     /// What waits, in the order in which it will be told.
@@ -81,6 +98,7 @@ public actor OfflineQueue {
     /// Gives the directory back, for signing out or another process. What waits stays on disk.
     public func close() async {
         for listener in listeners.values { listener.finish() }
+        for watcher in watchers.values { watcher.finish() }
         await log.close()
     }
 
@@ -91,7 +109,7 @@ public actor OfflineQueue {
     /// Returns when the operation is on the disk. The same one again changes nothing.
     public func add(_ operation: QueuedOperation) async throws {
         if let known = waiting.first(where: { $0.id == operation.id }) {
-            guard known == operation else {
+            guard known.isSame(as: operation) else {
                 throw AppError(
                     .conflict, "an operation with this id is already waiting with different content", field: "id",
                     hint: "Give another operation another id.")
@@ -117,7 +135,35 @@ public actor OfflineQueue {
             waiting.removeAll { $0.id == operation.id }
             throw error
         }
+        tellStatus()
         wake()
+    }
+
+    /// Takes in what another process has handed in.
+    private func takeIn() async throws {
+        if let takingIn { return try await takingIn.value }
+        let task = Task {
+            defer { takingIn = nil }
+            for entry in try await inbox.entries() where entry.person == person { try await takeIn(entry.operation) }
+        }
+        takingIn = task
+        try await task.value
+    }
+
+    /// On the disk here before it is removed there. One that has ended since is told again, by its id, and changes nothing.
+    private func takeIn(_ operation: QueuedOperation) async throws {
+        guard waiting.count < Self.most else { return }
+        if operation.isUpload, !waiting.contains(where: { $0.id == operation.id }) {
+            guard waiting.count(where: \.isUpload) < Self.mostUploads else { return }
+            try await inbox.moveFile(of: operation.id, to: files.url(operation.id).path)
+        }
+        do {
+            try await add(operation)
+        } catch let error as AppError where error.errorClass == .conflict {
+            let outcome = OperationOutcome(operation, .conflict, error: error)
+            for listener in listeners.values { listener.yield(outcome) }
+        }
+        try await inbox.remove(operation.id)
     }
 
     /// Adds the operation, and tells it at once if that is possible.
@@ -146,9 +192,13 @@ public actor OfflineQueue {
     /// Tells all that waits, in one attempt, and then uploads files. Throws when the gateway could not be reached; what waits then goes on waiting.
     @discardableResult
     public func drain() async throws -> Report {
+        var trouble: (any Error)?
+        do { try await takeIn() } catch { trouble = error }
         var report = try await tell()
         report.ended += try await sendFiles()
         report.waiting = waiting.count
+        // What waits here does not wait for what cannot be read there.
+        if let trouble { throw trouble }
         return report
     }
 
@@ -158,7 +208,7 @@ public actor OfflineQueue {
         // A task of its own: all who wait share it, and one that stops waiting must not end it.
         let task = Task {
             defer { telling = nil }
-            return try await tellAll()
+            return try await attempt { try await tellAll() }
         }
         telling = task
         return try await task.value
@@ -168,10 +218,39 @@ public actor OfflineQueue {
         if let uploading { return try await uploading.value }
         let task = Task {
             defer { uploading = nil }
-            return try await uploadAll()
+            return try await attempt { try await uploadAll() }
         }
         uploading = task
         return try await task.value
+    }
+
+    /// Says in the status that it runs, and how it has ended.
+    private func attempt<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        guard !waiting.isEmpty else { return try await body() }
+        attempts += 1
+        tellStatus()
+        defer {
+            attempts -= 1
+            tellStatus()
+        }
+        do {
+            let value = try await body()
+            if waiting.isEmpty { (status.trouble, status.lastTold) = (nil, sync.calls.pauses.now()) }
+            return value
+        } catch {
+            status.trouble = error as? AppError
+            throw error
+        }
+    }
+
+    private func tellStatus() {
+        status.waiting = waiting.count
+        status.urgent = waiting.count(where: \.isUrgent)
+        status.uploads = waiting.count(where: \.isUpload)
+        status.isTelling = attempts > 0
+        guard status != told else { return }
+        told = status
+        for watcher in watchers.values { watcher.yield(status) }
     }
 
     /// Drains whenever something was added, and again after pauses that grow while that fails. A pause that the gateway asks for is kept. Ends
@@ -182,7 +261,7 @@ public actor OfflineQueue {
             try Task.checkCancellation()
             var asked = Duration.zero
             do {
-                if waiting.isEmpty { await untilAdded() }
+                if waiting.isEmpty { await untilAdded(atMost: Self.pauseOfInbox) }
                 failures = try await drain().waiting == 0 ? 0 : failures + 1
             } catch let error as AppError {
                 failures += 1
@@ -194,7 +273,12 @@ public actor OfflineQueue {
         }
     }
 
-    private func untilAdded() async {
+    private func untilAdded(atMost pause: Duration) async {
+        let waker = Task {
+            try await Task.sleep(for: pause)
+            wake()
+        }
+        defer { waker.cancel() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if Task.isCancelled || !waiting.isEmpty { continuation.resume() } else { added.append(continuation) }
@@ -278,6 +362,7 @@ public actor OfflineQueue {
         try await log.append(outcomes.map { .ended($0.operation.id) })
         let ids = Set(outcomes.map(\.operation.id))
         waiting.removeAll { ids.contains($0.id) }
+        tellStatus()
         for outcome in outcomes {
             if awaited.keys.contains(outcome.operation.id) { awaited[outcome.operation.id] = outcome }
             for listener in listeners.values { listener.yield(outcome) }

@@ -142,10 +142,7 @@ final class OperationLog: @unchecked Sendable {
     func store(_ bytes: Data, as name: String) async throws {
         try await onTurn {
             let path = self.directory.appendingPathComponent(name).path
-            let file = try FileCalls.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC)
-            defer { FileCalls.close(file) }
-            try FileCalls.write(file, bytes, at: 0)
-            try FileCalls.sync(file)
+            try FileCalls.keep(bytes, at: path + ".new")
             try FileCalls.rename(path + ".new", path)
             try FileCalls.syncDirectory(self.directory.path)
         }

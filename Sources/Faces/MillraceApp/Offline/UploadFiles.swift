@@ -17,18 +17,7 @@ struct UploadFiles: Sendable {
             try FileCalls.makeDirectory(directory.path)
             let (path, fresh) = (url(id).path, url(id).path + ".new")
             unlink(fresh)
-            switch file.content {
-            case .data(let data):
-                let open = try FileCalls.open(fresh, O_RDWR | O_CREAT | O_TRUNC)
-                defer { FileCalls.close(open) }
-                try FileCalls.write(open, data, at: 0)
-                try FileCalls.sync(open)
-            case .file(let other):
-                try FileManager.default.copyItem(at: other, to: URL(fileURLWithPath: fresh))
-                let open = try FileCalls.open(fresh, O_RDWR)
-                defer { FileCalls.close(open) }
-                try FileCalls.sync(open)
-            }
+            try FileCalls.keep(file, at: fresh)
             try FileCalls.rename(fresh, path)
             try FileCalls.syncDirectory(directory.path)
         }
@@ -51,10 +40,7 @@ struct UploadFiles: Sendable {
         let bytes = try AppJSON.encode(link)
         try await onTurn {
             let fresh = linkPath(id) + ".new"
-            let open = try FileCalls.open(fresh, O_RDWR | O_CREAT | O_TRUNC)
-            defer { FileCalls.close(open) }
-            try FileCalls.write(open, bytes, at: 0)
-            try FileCalls.sync(open)
+            try FileCalls.keep(bytes, at: fresh)
             try FileCalls.rename(fresh, linkPath(id))
         }
     }

@@ -7,7 +7,7 @@ import MillraceApp
 /// away waits in the directory.
 @main struct App {
     static let steps =
-        "scan FILE · register · contact NAME MAIL · arm · check-in · mood COLOR · sync · show · fill COUNT"
+        "scan FILE · register · contact NAME MAIL · arm · check-in · mood COLOR · sync · show · fill COUNT · share FILE…"
 
     let client: AppClient
     var arguments: [String]
@@ -18,6 +18,9 @@ import MillraceApp
             fail("usage: app <url> <person> <directory> <step>…\nsteps: \(steps)")
         }
         do {
+            if arguments[4] == "share" {
+                return try await share(Array(arguments.dropFirst(5)), arguments[2], URL(fileURLWithPath: arguments[3]))
+            }
             let client = try await AppClient.live(
                 AppConfiguration(url: url, token: token), person: arguments[2],
                 offline: URL(fileURLWithPath: arguments[3]))
@@ -96,6 +99,16 @@ import MillraceApp
                 "mood_log", ["person": .string(client.person), "color": "calm", "emoji": .string("\(number)")])
             try await client.queue?.add(operation)
             print(operation.id)
+            fflush(nil)
+        }
+    }
+
+    /// What an extension does while the app has the queue open: it hands files in, and says which are on the disk.
+    private static func share(_ paths: [String], _ person: String, _ directory: URL) async throws {
+        let inbox = try await OfflineInbox(directory: directory, person: person)
+        for path in paths {
+            let file = try DocumentFile(contentsOf: URL(fileURLWithPath: path), mimeType: "image/png")
+            print(try await inbox.add(file, DocumentDetails(title: file.name)).uuidString)
             fflush(nil)
         }
     }
