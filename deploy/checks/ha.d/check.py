@@ -34,6 +34,7 @@ def workers(world, program):
 def play(world, arguments, mailbox):
     say("starting three etcd, three Postgres, haproxy and pgbouncer")
     world.open()
+    worlds.until("the cluster is whole", world.is_whole, 180, 0.2)
     say("migrating")
     migrate = [arguments.millrace, "migrate", "--rooms", "all", "--quiet"]
     done = subprocess.run(migrate, env=world.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
