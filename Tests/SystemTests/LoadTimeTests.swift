@@ -17,6 +17,8 @@ import Testing
         let version: Int
         let scenario: String
         let bars: [Bar]
+        /// All that the process has said.
+        var said: String?
     }
 
     private struct Whole<Figures: Decodable>: Decodable {
@@ -36,7 +38,8 @@ import Testing
         let first = try #require(lines.firstIndex(of: "{"), "it says: \(said)")
         #expect(first < most, "progress takes \(first) lines")
         let json = Data(lines[first...].joined(separator: "\n").utf8)
-        let report = try JSONDecoder().decode(Report.self, from: json)
+        var report = try JSONDecoder().decode(Report.self, from: json)
+        report.said = said
         #expect(report.version == 1)
         #expect(report.scenario == arguments[0])
         #expect(!report.bars.isEmpty)
@@ -65,7 +68,9 @@ import Testing
             #expect(try await connection.int("select count(*) from millrace.history where outcome = 1") == 11)
             #expect(try await connection.int("select count(*) from millrace.job_0") == 11)
             #expect(try await connection.int("select count(*) from millrace.lease") == 0)
-            #expect(try await connection.int("select count(*) from millrace.session") == 0)
+            // A worker gives its session up within 5 s, or says that a machine was too busy for that.
+            let sessions = try await connection.int("select count(*) from millrace.session")
+            #expect(sessions == 0 || report.said?.contains("a session could not be closed") == true)
             await connection.close()
         }
     }

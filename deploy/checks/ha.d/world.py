@@ -99,7 +99,8 @@ class Node:
             return subprocess.Popen(
                 ["nsenter", "-t", str(self.keeper.pid), "-n", "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups",
                  *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place,
-                env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", **(more or {})})
+                # The kernel wakes what is frozen in a group whose last parent outside has gone, such as the caller's shell.
+                start_new_session=True, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", **(more or {})})
 
     def start(self, etcd=True):
         """What does not run."""
