@@ -34,7 +34,7 @@ def workers(world, program):
 def play(world, arguments, mailbox):
     say("starting three etcd, three Postgres, haproxy and pgbouncer")
     world.open()
-    worlds.until("the cluster is whole", world.is_whole, 180, 0.2)
+    worlds.until("haproxy leads to the leader alone", world.leads, 60, 0.3)
     say("migrating")
     migrate = [arguments.millrace, "migrate", "--rooms", "all", "--quiet"]
     done = subprocess.run(migrate, env=world.environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -70,8 +70,8 @@ def play(world, arguments, mailbox):
             # What was told until now is judged all the same.
             trouble = error
             say(f"stopped: {error}")
-            for node in world.nodes:
-                node.mend()
+            for machine in world.stores + world.nodes:
+                machine.mend()
         say("waiting for what was acknowledged")
         # What is lost does not come.
         ours.end(mailbox, 30 if world.is_asynchronous else 90)

@@ -14,7 +14,7 @@ from world import say, until
 # How often each is drawn. Those that end with the lead's time, twenty seconds, are dear.
 KINDS = {"kill-postgres": 7, "switchover": 4, "slow-then-kill": 2, "lag-then-kill": 3, "kill-machine": 3, "freeze-machine": 3,
          "freeze-patroni": 2, "cut": 3, "cut-from-etcd": 2}
-BESIDE = {"": 10, "kill-etcd": 2, "freeze-standby": 3, "slow-standby": 2, "cut-standby": 2}
+BESIDE = {"": 10, "kill-etcd": 2, "freeze-etcd": 2, "freeze-standby": 3, "slow-standby": 2, "cut-standby": 2}
 
 
 class Chaos:
@@ -35,7 +35,7 @@ class Chaos:
         what, beside = self.pick(self.weights), self.pick(BESIDE)
         self.kinds[what] += 1
         began = time.time()
-        mended = threading.Thread(target=self.beside, args=(beside, leader, self.random.uniform(1, 8)))
+        mended = threading.Thread(target=self.beside, args=(beside, leader, self.random.uniform(1, 8), self.random.choice(world.stores)))
         mended.start()
         if beside:
             time.sleep(self.random.uniform(0, 4))
@@ -131,7 +131,7 @@ class Chaos:
             leader.send(signal.SIGKILL, "postgres")
         return False
 
-    def beside(self, what, leader, seconds):
+    def beside(self, what, leader, seconds, store):
         """To another machine, for some seconds."""
         if not what:
             return
@@ -141,7 +141,12 @@ class Chaos:
         # The one whose answer commits wait for.
         node = next((node for node in others if node.name in followers), others[0])
         if what == "kill-etcd":
-            node.send(signal.SIGKILL, "etcd")
+            node = store
+            node.send(signal.SIGKILL)
+        elif what == "freeze-etcd":
+            # Past the lead's time: one that led takes back what it believes to be over.
+            node, seconds = store, seconds + 22
+            node.send(signal.SIGSTOP)
         elif what == "freeze-standby":
             node.send(signal.SIGSTOP, "postgres")
         elif what == "slow-standby":

@@ -1,4 +1,4 @@
-"""Three machines, each with etcd, Patroni and Postgres, in network namespaces of their own; before them haproxy and pgbouncer.
+"""Three machines with Patroni and Postgres and three with etcd, in network namespaces of their own; before them haproxy and pgbouncer.
 
 The configuration is that of deploy/ha. What differs here is where files lie, and each machine's name and address.
 """
@@ -45,14 +45,12 @@ def run(*command, check=True):
     return done
 
 
-class Node:
-    """A machine: its network, and what runs in it."""
+class Machine:
+    """Its network, and what runs in it."""
 
-    def __init__(self, world, number):
-        self.world, self.number, self.name = world, number, f"db{number}"
-        self.address, self.link = f"10.59.0.1{number}", f"v{number}"
+    def __init__(self, world, name, address, link):
+        self.world, self.name, self.address, self.link = world, name, address, link
         self.place = world.place / self.name
-        self.promoted, self.read_to = {}, 0
         self.place.mkdir()
         shutil.chown(self.place, "postgres", "postgres")
         self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
@@ -64,8 +62,6 @@ class Node:
         self.inside("ip", "addr", "add", f"{self.address}/24", "dev", "eth0")
         self.inside("ip", "link", "set", "eth0", "up")
         self.inside("ip", "link", "set", "lo", "up")
-        self.etcd_file = self._written("etcd.yml")
-        self.patroni_file = self._written("patroni.yml")
 
     @staticmethod
     def _network(pid):
@@ -78,8 +74,8 @@ class Node:
         """A file of deploy/ha for this machine and this place."""
         lines = (HA / name).read_text().split("\n")
         text = "\n".join(
-            line if re.match(r"\s*(hosts|initial-cluster): ", line) else line.replace("10.59.0.11", self.address) for line in lines)
-        text = re.sub(r"(?m)^name: db1$", f"name: {self.name}", text)
+            line if re.match(r"\s*(hosts|initial-cluster): ", line) else re.sub(r"10\.59\.0\.[12]1\b", self.address, line) for line in lines)
+        text = re.sub(r"(?m)^name: (db|etcd)1$", f"name: {self.name}", text)
         text = text.replace("/var/lib/etcd/millrace", f"{self.place}/etcd").replace("/var/lib/postgresql/15/millrace", f"{self.place}/data")
         text = text.replace("/var/lib/postgresql/millrace.pgpass", f"{self.place}/pgpass").replace("/var/run/postgresql", str(self.place))
         text = text.replace("/usr/lib/postgresql/15/bin", self.world.bin)
@@ -102,14 +98,6 @@ class Node:
                 # The kernel wakes what is frozen in a group whose last parent outside has gone, such as the caller's shell.
                 start_new_session=True, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", **(more or {})})
 
-    def start(self, etcd=True):
-        """What does not run."""
-        running = {name for _, name in self.processes()}
-        if etcd and "etcd" not in running:
-            self.begin("etcd", "etcd", "--config-file", str(self.etcd_file))
-        if "patroni" not in running:
-            self.begin("patroni", self.world.patroni, str(self.patroni_file))
-
     def processes(self, *names):
         """Those of this machine, with etcd, patroni or postgres as their name; of these names, or all."""
         found = []
@@ -125,15 +113,6 @@ class Node:
                     found.append((pid, name))
         return found
 
-    def walsenders(self):
-        """The processes that send to standbys; Postgres writes what it is into the command line."""
-        found = []
-        for pid, _ in self.processes("postgres"):
-            with contextlib.suppress(OSError):
-                if b"walsender" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
-        return found
-
     def send(self, what, *names):
         """A signal to these, twice, because one may just have started another."""
         for _ in range(2):
@@ -143,11 +122,6 @@ class Node:
 
     def cut(self):
         run("ip", "link", "set", self.link, "down")
-
-    def cut_from_etcd(self):
-        for other in self.world.nodes:
-            if other is not self:
-                self.inside("ip", "route", "add", "blackhole", f"{other.address}/32")
 
     def slow(self):
         if self.world.has_netem:
@@ -159,14 +133,56 @@ class Node:
             self.inside("tc", "qdisc", "replace", "dev", "eth0", *words)
 
     def mend(self):
-        """The link, the routes and what was frozen; what does not run is started."""
+        """The link, and what was frozen; what does not run is started."""
         run("tc", "qdisc", "del", "dev", self.link, "root", check=False)
         self.inside("tc", "qdisc", "del", "dev", "eth0", "root", check=False)
-        for other in self.world.nodes:
-            self.inside("ip", "route", "del", "blackhole", f"{other.address}/32", check=False)
         run("ip", "link", "set", self.link, "up")
         self.send(signal.SIGCONT)
         self.start()
+
+    def start(self):
+        """What does not run."""
+        if self.program not in {name for _, name in self.processes()}:
+            self.begin(self.program, *self.command)
+
+
+class Store(Machine):
+    """One with etcd."""
+
+    program = "etcd"
+
+    def __init__(self, world, number):
+        super().__init__(world, f"etcd{number}", f"10.59.0.2{number}", f"e{number}")
+        self.command = ["etcd", "--config-file", str(self._written("etcd.yml"))]
+
+
+class Node(Machine):
+    """One with Patroni and Postgres."""
+
+    program = "patroni"
+
+    def __init__(self, world, number):
+        super().__init__(world, f"db{number}", f"10.59.0.1{number}", f"v{number}")
+        self.command = [world.patroni, str(self._written("patroni.yml"))]
+        self.promoted, self.read_to = {}, 0
+
+    def walsenders(self):
+        """The processes that send to standbys; Postgres writes what it is into the command line."""
+        found = []
+        for pid, _ in self.processes("postgres"):
+            with contextlib.suppress(OSError):
+                if b"walsender" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
+
+    def cut_from_etcd(self):
+        for store in self.world.stores:
+            self.inside("ip", "route", "add", "blackhole", f"{store.address}/32")
+
+    def mend(self):
+        for store in self.world.stores:
+            self.inside("ip", "route", "del", "blackhole", f"{store.address}/32", check=False)
+        super().mend()
 
     def ask(self, path, seconds=1.0):
         """Patroni's answer; None: none."""
@@ -204,11 +220,12 @@ class World:
         run("ip", "link", "set", "hub", "up")
         self.has_netem = run("tc", "qdisc", "add", "dev", "hub", "root", "netem", "delay", "0ms", check=False).returncode == 0
         run("tc", "qdisc", "del", "dev", "hub", "root", check=False)
+        self.stores = [Store(self, number) for number in (1, 2, 3)]
         self.nodes = [Node(self, number) for number in (1, 2, 3)]
 
     def open(self):
-        for node in self.nodes:
-            node.start()
+        for machine in self.stores + self.nodes:
+            machine.start()
         until("there are a leader and two standbys", self.is_whole, 120, 0.3)
         self._outside()
         self._front()
@@ -249,6 +266,11 @@ class World:
         leader = self.leader()
         for one in statements:
             leader.inside("psql", "-Xqd", f"host={leader.place} user=postgres dbname=postgres", "-c", one)
+
+    def leads(self):
+        """Whether haproxy, which takes all servers for leaders until it has asked each, leads to the one that takes writes."""
+        ask = ["psql", "-XAtqd", self.url(), "-c", "select pg_is_in_recovery()"]
+        return all(run(*ask, check=False).stdout.strip() == "f" for _ in range(9))
 
     def sql(self, statement):
         """As the owner, through haproxy."""
