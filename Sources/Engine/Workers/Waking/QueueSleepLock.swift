@@ -116,10 +116,10 @@ final class QueueSleepLock: WorkerPart {
         signal.fire()
     }
 
-    /// It looks now, and takes what it finds: of all queues, or not of each.
-    func looks(everywhere: Bool) {
+    /// It looks now, and takes what it finds: of all queues, or not of each. Only a waker wants to know.
+    func looks(everywhere: @autoclosure () -> Bool) {
         guard let waker, state.withLock({ !$0.asleep }) else { return }
-        waker.says(everywhere ? .awake : .full)
+        waker.says(everywhere() ? .awake : .full)
     }
 
     /// It looks no more.

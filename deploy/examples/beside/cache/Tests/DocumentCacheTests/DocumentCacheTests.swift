@@ -67,7 +67,7 @@ import Testing
         following.cancel()
     }
 
-    /// A feed that gives what a test says, and notes from where it was asked to go on.
+    /// A feed that gives what a test says.
     private final class Script: FeedClient, Sendable {
         let events: [FeedEvent]
         init(_ events: [FeedEvent]) { self.events = events }
