@@ -129,7 +129,7 @@ set enable_seqscan = off
 set jit = off as $$
 declare
     pause float8 := 0.01;
-    over timestamptz := clock_timestamp() + wait_for.within;
+    over timestamptz;
     the_state text;
 begin
     if wait_for.within is null or wait_for.within not between interval '0' and interval '5 seconds' then
@@ -139,6 +139,7 @@ begin
         perform millrace.refuse('a transaction that has written, or that keeps to one snapshot, cannot wait for a job', 'within',
             'Commit first: workers see a job after the commit, and others would wait for what this transaction holds.', '55000', 'conflict');
     end if;
+    over := clock_timestamp() + wait_for.within;
     loop
         begin
             perform millrace.must_see(wait_for.id, caller => wait_for.caller);

@@ -10,8 +10,9 @@ extension Command {
         "hostile",
         summary: "Call every door of a client with random and hostile arguments, beside another tenant's load",
         discussion: """
-            A tenant's jobs come at a steady rate: first alone, then beside logins with the client's role. These \
-            call every function that a client may call, with sizes up to 60 megabytes, deep JSON, look-alike names, \
+            A tenant's jobs come at a steady rate: first alone, then beside logins with the client's role. Between \
+            the two, each parameter of each function that a client may call takes each extreme value of its type. The \
+            logins call the same functions by chance, with sizes up to 60 megabytes, deep JSON, look-alike names, \
             infinite times and forged claims. The tenant's jobs must start nearly as soon as before, the worker must \
             stay small, no process of the server may end, and every error must say of what kind it is. Needs a \
             database of its own and a superuser, who creates the role of the logins and removes it.
@@ -97,10 +98,11 @@ private struct HostileScenario: Sendable {
             by: "select millrace.enqueue('practice.mark', $1, queue => 'load.calm', tenant => 'calm')")
         let before = try await pickUp.p99(jobs: calm)
         invocation.console.note(
-            "the tenant alone: p99 \(Humane.decimal(before, places: 2)) ms; now the others call")
-        let end = ContinuousClock.now + span
-        var tally = HostileCaller.Tally()
+            "the tenant alone: p99 \(Humane.decimal(before, places: 2)) ms")
         let options = try invocation.connectionOptions()
+        var tally = try await HostileCaller(options: options, role: role, seed: 0).callEach()
+        invocation.console.note("each extreme of each parameter: \(tally.calls) calls; now by chance")
+        let end = ContinuousClock.now + span
         let callers = invocation.count("callers")
         let during = try await withThrowingTaskGroup(of: HostileCaller.Tally.self) { group in
             for n in 0..<callers {
