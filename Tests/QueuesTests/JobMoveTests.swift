@@ -97,6 +97,28 @@ import Testing
         }
     }
 
+    @Test func `jobs of a room stay with its rows`() async throws {
+        try await withWorld { world in
+            let kinds = try await world.here.column("select h.said from millrace.hooks_list('rows', must => true) h")
+                .map { $0.replacing("%", with: "thing") }
+            #expect(kinds.contains("mail.thing"))
+            for kind in kinds {
+                try await world.here.execute(
+                    "select millrace.enqueue($1, '{\"row\": 1}', tenant => 'acme')", [.text(kind)])
+            }
+            try await world.here.run(
+                "select millrace.mail_send(array['a@b.example'], 's', 't', tenant => 'acme')")
+            let report = try await world.move().run()
+            #expect(report == JobMove.Report(state: .done, jobs: 10, left: kinds.count + 1))
+            #expect(try await world.there.int("select count(*) from millrace.job") == 10)
+            // Its job is still the one that the mail waits for.
+            #expect(
+                try await world.here.int(
+                    "select count(*) from millrace.mail m join millrace.jobs j on j.id = m.job where j.state = 'ready'")
+                    == 1)
+        }
+    }
+
     @Test(arguments: 1...28) func `cut off behind any step, a second call goes on, and each job is there once`(
         steps: Int
     ) async throws {

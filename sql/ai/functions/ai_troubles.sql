@@ -41,3 +41,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
      where p.version is not null
 $$;
 select millrace.door_is('ai', 'ai_purpose_shown', 'admin', 'staff');
+
+-- The kinds of this room's jobs, which name its rows.
+create or replace function millrace.ai_kinds() returns setof text
+language sql immutable parallel safe as 'select ''ai.%''';

@@ -10,6 +10,7 @@
 --   lanes      (cap int)              rows like those of room_lanes                  room_lanes
 --   served     ()                     rows like those of rooms                       rooms
 --   kinds      ()                     patterns of LIKE, for kinds of the room's jobs rooms
+--   rows       ()                     such patterns, for jobs that name its rows     millrace move
 --   state      ()                     the room's part of status, an object           room_states
 --   export     (person text)          thing, id and data of the person's rows        person_export
 --   measure    (t timestamptz)        name, labels, value                            measure_rooms

@@ -11,6 +11,7 @@ begin
         {"event": "answered", "function": "document_answered", "position": 10},
         {"event": "state", "function": "document_status_part", "position": 30},
         {"event": "kinds", "function": "document_kinds", "position": 20},
+        {"event": "rows", "function": "document_kinds", "position": 20},
         {"event": "keeps", "function": "document_keeps", "position": 20},
         {"event": "export", "function": "documents_export_person", "position": 60}
     ]');

@@ -443,7 +443,7 @@ begin
 end $$;
 select millrace.door_is('documents', 'documents_check', 'worker', 'staff');
 
--- The kinds of this room's jobs: see rooms.
+-- The kinds of this room's jobs, which name its rows.
 create or replace function millrace.document_kinds() returns setof text
 language sql immutable parallel safe as 'select ''document.%''';
 

@@ -12,6 +12,7 @@ begin
         {"event": "measure", "function": "mail_measures", "position": 10},
         {"event": "state", "function": "mail_status_part", "position": 10},
         {"event": "kinds", "function": "mail_kinds", "position": 10},
+        {"event": "rows", "function": "mail_kinds", "position": 10},
         {"event": "keeps", "function": "mail_keeps", "position": 10},
         {"event": "export", "function": "mails_export_person", "position": 110}
     ]');

@@ -151,7 +151,7 @@ language sql volatile as $$
     update millrace.mail m set person = the_person where m.id = the_mail
 $$;
 
--- The kinds of this room's jobs: see rooms.
+-- The kinds of this room's jobs, which name its rows.
 create or replace function millrace.mail_kinds() returns setof text
 language sql immutable parallel safe as 'select ''mail.%''';
 

@@ -76,3 +76,7 @@ language sql immutable parallel safe as $$
     select case when the_type in ('image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/heic', 'application/pdf') or the_type ~ '^(audio|video)/' then the_type
                 else 'application/octet-stream' end
 $$;
+
+-- The kinds of this room's jobs, which name its rows.
+create or replace function millrace.media_kinds() returns setof text
+language sql immutable parallel safe as 'select ''media.%''';

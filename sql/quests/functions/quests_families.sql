@@ -105,7 +105,7 @@ select f.family, f.zone, f.week_starts, (select count(*) from millrace.family_me
   from millrace.family f join millrace.quest_family q on q.family = f.family;
 select millrace.view_is('quests', 'families', 'worker, operator');
 
--- The kinds of this room's jobs: see rooms.
+-- The kinds of this room's jobs, which name its rows.
 create or replace function millrace.quest_kinds() returns setof text
 language sql immutable parallel safe as 'select ''quests.rollover''';
 

@@ -7,6 +7,7 @@ begin
         {"event": "answered", "function": "card_answered", "position": 30},
         {"event": "state", "function": "quest_status_part", "position": 20},
         {"event": "kinds", "function": "quest_kinds", "position": 30},
+        {"event": "rows", "function": "quest_kinds", "position": 30},
         {"event": "export", "function": "quests_export_person", "position": 20}
     ]');
 end $$;

@@ -420,3 +420,7 @@ language sql stable as $$
     union all
     select 'subscription', s.id::text, to_jsonb(s) - array['notice_key', 'rank'] from millrace.subscription s where s.person = subscriptions_export_person.person or s.account = millrace.personal_tenant(subscriptions_export_person.person)
 $$;
+
+-- The kinds of this room's jobs, which name its rows.
+create or replace function millrace.subscription_kinds() returns setof text
+language sql immutable parallel safe as 'select ''subscriptions.%''';

@@ -7,6 +7,7 @@ begin
         {"event": "measure", "function": "subscription_measures", "position": 70},
         {"event": "quota_warned", "function": "subscription_quota_warned", "position": 10},
         {"event": "quota_said", "function": "subscription_quota_said", "position": 10},
+        {"event": "rows", "function": "subscription_kinds", "position": 60},
         {"event": "state", "function": "subscription_status_part", "position": 80},
         {"event": "keeps", "function": "subscription_keeps", "position": 30},
         {"event": "export", "function": "subscriptions_export_person", "position": 90}

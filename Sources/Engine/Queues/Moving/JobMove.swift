@@ -1,6 +1,6 @@
 package import Postgres
 
-/// Takes the waiting jobs of a tenant from one database to another, each exactly once.
+/// Takes the waiting jobs of a tenant from one database to another, each exactly once. What rooms keep stays, and the jobs for it too.
 ///
 /// A job is first in the queue of the source, then in its books, after the decision in the books of the target, and at last in its queue. Each
 /// change is one transaction in one database. A move that was cut off anywhere goes on with the next call, or is undone until it is decided.

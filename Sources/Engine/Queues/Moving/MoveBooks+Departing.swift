@@ -13,7 +13,8 @@ extension MoveBooks {
     }
 
     /// Takes jobs of the tenant out of their places, so that no worker can claim them, and writes down what they are. Returns how many. Those stay
-    /// that have begun, wait for something or are waited for, or hold a unique key: they run where they are.
+    /// that have begun, wait for something or are waited for, hold a unique key, or name a row of a room, which does not move: they run where
+    /// they are.
     package static func take(
         _ move: Departure, most: Int, on connection: Connection
     ) async throws(PostgresError) -> Int {
@@ -23,6 +24,8 @@ extension MoveBooks {
                 with open as materialized (
                     select d.id from millrace_move.departure d where d.id = $1::uuid and d.state = 'taking' for update),
                 lines as materialized (select q.id from open cross join millrace.queue q where q.tenant = $2),
+                rooms as materialized (
+                    select k.id from millrace.kind k where k.name like any (array(select h.said from millrace.hooks_list('rows', must => true) h))),
                 waiting as (
                     select r.job from lines l join millrace.ready r on r.queue = l.id where r.attempt = 0 and r.crashes = 0
                     union all
@@ -31,7 +34,7 @@ extension MoveBooks {
                     select p.job from millrace.parked p where p.queue in (select l.id from lines l) and p.attempt = 0 and p.crashes = 0),
                 found as materialized (
                     select w.job from waiting w cross join lateral (select * from millrace.job x where x.id = w.job offset 0) j
-                     where j.tenant = $2 and j.unique_hash is null
+                     where j.tenant = $2 and j.unique_hash is null and j.kind not in (select k.id from rooms k)
                        and not coalesce(j.options ?| array['after', 'fence', 'before', 'undo'], false)
                        and not exists (select from millrace.edge e where e.succ = w.job)
                        and not exists (select from millrace.edge e where e.pred = w.job)

@@ -45,7 +45,8 @@ extension Command {
 
     private static let moving = """
         Each job moves exactly once, and gets a new number there. None of them runs while it is on its way. Jobs stay, and run where \
-        they are, that have begun, wait for something, are waited for, or hold a unique key. Send new jobs of the tenant to the \
+        they are, that have begun, wait for something, are waited for, hold a unique key, or are for what a room keeps, \
+        such as a mail or a document. Send new jobs of the tenant to the \
         other database first: MILLRACE_ROUTES. A move that was cut off goes on when it is called again; until it is decided, millrace \
         move undo takes it back. It needs the logins that millrace migrate uses, and MILLRACE_DATABASES with both names.
         """
