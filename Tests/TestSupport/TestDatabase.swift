@@ -89,10 +89,23 @@ package enum Template: Sendable {
         // Tests take on roles and set claims as a gateway does, from the login that owns everything here.
         try await connection.run("grant execute on function millrace.right_claims() to session_user")
         try await adding(connection)
+        try await connection.run(sameQuestsEveryDay)
         await connection.close()
         await office.close()
         return name
     }
+
+    /// A family's quest of today is of one kind, whatever the date of the run: a test that fails with one kind fails every day, or never.
+    private static let sameQuestsEveryDay = """
+        do $$ begin
+            if to_regclass('millrace.quest_rule') is not null then
+                update millrace.quest_rule r set rotation = (
+                    select array_agg(r.rotation[1 + mod(n + days * (n_all - 1), n_all)] order by n)
+                      from (select cardinality(r.rotation) as n_all, (millrace.now() at time zone 'UTC')::date - date '2000-01-01' as days) x,
+                           generate_series(0, x.n_all - 1) n);
+            end if;
+        end $$
+        """
 
     /// What the functions uphold without a check, which would cost every statement. Here a breach of it fails the test.
     private static let upheld = [
