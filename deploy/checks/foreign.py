@@ -1,5 +1,6 @@
 """Reads files twice and compares what came of them; see deploy/checks/foreign --help."""
 
+import argparse
 import collections
 import concurrent.futures
 import hashlib
@@ -9,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 
 ENDS = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".heic", ".avif", ".gif", ".bmp", ".webp", ".jp2", ".jxl"}
 # What a worker tries again: it says nothing of the file.
@@ -45,57 +47,95 @@ def outcome(bench, models, file):
     return found, tries
 
 
-def run(bench, models, files, jobs, title):
-    found, again = {}, 0
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        asked = {pool.submit(outcome, bench, models, file): file for file in files}
-        for done in concurrent.futures.as_completed(asked):
-            found[asked[done]], tries = done.result()
-            again += tries - 1
+class Report:
+    """What came of each file in each of the two runs, a line of JSON each. A check that was cut off goes on behind the last one."""
+
+    def __init__(self, path, bench):
+        self.lock, self.found, self.out = threading.Lock(), {"alone": {}, "beside": {}}, None
+        if path is None:
+            return
+        digest = hashlib.sha256(pathlib.Path(bench).read_bytes()).hexdigest()[:16]
+        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True) if os.path.exists(path) else []
+        if lines and not lines[-1].endswith("\n"):
+            lines.pop()  # cut off in the middle
+        if lines and json.loads(lines[0]) != {"bench": digest}:
+            print(f"error: {path} is not of this build; remove it, or name another file", file=sys.stderr)
+            sys.exit(2)
+        for line in lines[1:]:
+            one = json.loads(line)
+            self.found[one["run"]][one["file"]] = one["outcome"], one["tries"]
+        self.out = open(path, "w", encoding="utf-8")
+        self.out.writelines(lines or [json.dumps({"bench": digest}) + "\n"])
+        self.out.flush()
+
+    def add(self, title, file, outcome, tries):
+        with self.lock:
+            self.found[title][file] = outcome, tries
+            if self.out:
+                line = {"run": title, "file": file, "tries": tries, "outcome": outcome}
+                self.out.write(json.dumps(line, ensure_ascii=False) + "\n")
+                self.out.flush()
+
+
+def run(title, given, files, report, named):
+    there = report.found[title]
+    left = [file for file in files if named(file) not in there]
+    if len(left) < len(files):
+        print(f"{title}: {len(files) - len(left)} were read before", flush=True)
+
+    def one(file):
+        report.add(title, named(file), *outcome(given.bench, given.models, file))
+
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        for at, done in enumerate(concurrent.futures.as_completed([pool.submit(one, file) for file in left]), 1):
+            done.result()
             if sys.stderr.isatty():
-                print(f"\r{title}: {len(found)} of {len(files)}", end="", file=sys.stderr, flush=True)
+                print(f"\r{title}: {at} of {len(left)}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    kinds = collections.Counter("died" if "died" in one else "refused" if "refused" in one else "read" for one in found.values())
-    pages = sum(one.get("pages", 0) for one in found.values())
-    print(f"{title}: {kinds['read']} read with {pages} pages, {kinds['refused']} refused, {kinds['died']} died, {again} tried again")
-    return found
+    found = {named(file): there[named(file)] for file in files}
+    kinds = collections.Counter("died" if "died" in one else "refused" if "refused" in one else "read" for one, _ in found.values())
+    pages = sum(one.get("pages", 0) for one, _ in found.values())
+    again = sum(tries - 1 for _, tries in found.values())
+    print(f"{title}: {kinds['read']} read with {pages} pages, {kinds['refused']} refused, {kinds['died']} died, {again} tried again", flush=True)
+    return {file: one for file, (one, _) in found.items()}
 
 
 def main():
     bench, folder = sys.argv[1:3]
-    models = os.environ.get("MILLRACE_TESSDATA", "/usr/share/tesseract-ocr/5/tessdata")
+    given = argparse.Namespace(
+        bench=bench, jobs=int(os.environ.get("JOBS") or os.cpu_count() or 1),
+        models=os.environ.get("MILLRACE_TESSDATA", "/usr/share/tesseract-ocr/5/tessdata"))
     files = sorted(str(path) for path in pathlib.Path(folder).rglob("*") if path.suffix.lower() in ENDS and path.is_file())
     most = int(os.environ.get("MOST") or len(files))
     if len(files) > most > 0:
         files = [files[at * len(files) // most] for at in range(most)]
     if not files:
         sys.exit(f"error: there are no documents in {folder}")
-    jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
-    alone = run(bench, models, files, jobs, "alone")
+
+    def named(file):
+        return os.path.relpath(file, folder)
+
+    report = Report(sys.argv[3] if len(sys.argv) > 3 else None, bench)
+    alone = run("alone", given, files, report, named)
     # Each ends when this program has.
     wait = f"import os\nwhile os.getppid() == {os.getpid()}: pass"
     load = [subprocess.Popen([sys.executable, "-c", wait]) for _ in range(int(os.environ.get("LOAD") or 20))]
+    print(f"beside: with {len(load)} programs that keep the processors busy", flush=True)
     try:
-        beside = run(bench, models, files, jobs, f"beside a load of {len(load)}")
+        beside = run("beside", given, files, report, named)
     finally:
         for one in load:
             one.kill()
             one.wait()
     wrong = 0
-    for file in files:
-        name = os.path.relpath(file, folder)
-        if "died" in alone[file]:
+    for name in alone:
+        if "died" in alone[name]:
             wrong += 1
-            print(f"DIED     {name}: {alone[file]['died']}")
-        elif alone[file] != beside[file]:
+            print(f"DIED     {name}: {alone[name]['died']}")
+        elif alone[name] != beside[name]:
             wrong += 1
-            print(f"DIFFERS  {name}: {json.dumps(alone[file])} alone, {json.dumps(beside[file])} beside a load")
-    if len(sys.argv) > 3:
-        with open(sys.argv[3], "w", encoding="utf-8") as report:
-            for file in files:
-                line = {"file": os.path.relpath(file, folder), "alone": alone[file], "same": alone[file] == beside[file]}
-                report.write(json.dumps(line, ensure_ascii=False) + "\n")
+            print(f"DIFFERS  {name}: {json.dumps(alone[name])} alone, {json.dumps(beside[name])} beside a load")
     causes = collections.Counter(one["refused"].split(":")[0] for one in alone.values() if "refused" in one)
     causes += collections.Counter("page " + reason for one in alone.values() for reason in one.get("failed", {}).values())
     if causes:
