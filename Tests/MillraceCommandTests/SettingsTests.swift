@@ -172,10 +172,14 @@ private func load(
     }
 
     @Test func `an unknown variable is a warning with a suggestion`() {
-        let settings = load(["MILLRACE_SLOT": "3", "MILLRACE_XYZZY": "1", "MILLRACE_YES": "1", "OTHER": "x"])
+        let settings = load([
+            "MILLRACE_DATABASE_URL": "postgres:///x", "MILLRACE_SLOT": "3", "MILLRACE_XYZZY": "1", "MILLRACE_YES": "1",
+            "OTHER": "x",
+        ])
         #expect(settings.problems.isEmpty)
         #expect(
             settings.warnings == [
+                "unknown variable MILLRACE_DATABASE_URL; did you mean DATABASE_URL?",
                 "unknown variable MILLRACE_SLOT; did you mean MILLRACE_SLOTS?", "unknown variable MILLRACE_XYZZY",
             ])
     }

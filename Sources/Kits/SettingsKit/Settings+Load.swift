@@ -138,10 +138,11 @@ extension Settings {
         let listed = Set(names)
         for name in environment.keys.sorted() where name.hasPrefix("MILLRACE_") && !listed.contains(name) {
             let ours = names.filter { $0.hasPrefix("MILLRACE_") }
-            // The common prefix does not count: only the rest is compared.
-            let short = ours.map { String($0.dropFirst(9)) }
-            let near = Suggestions.closest(to: String(name.dropFirst(9)), among: short)
-            let guess = near.flatMap { near in ours.first { $0.dropFirst(9) == near } }
+            // The common prefix does not count: only the rest is compared. DATABASE_URL and others of ours have none.
+            let rest = String(name.dropFirst(9))
+            let near = Suggestions.closest(to: rest, among: ours.map { String($0.dropFirst(9)) })
+            let guess =
+                listed.contains(rest) ? rest : near.flatMap { near in ours.first { $0.dropFirst(9) == near } }
             warnings.append("unknown variable \(Secrets.masked(name))\(guess.map { "; did you mean \($0)?" } ?? "")")
         }
     }
