@@ -1,9 +1,13 @@
+import Foundation
 import Postgres
 import TestSupport
 import Testing
 
-/// Six events of one subscription, told in each of the 720 orders: each for a subscription of its own.
+/// Six events of one subscription, told in every seventh of the 720 orders, each for a subscription of its own; in all of them where
+/// `MILLRACE_LONG` is set.
 @Suite struct OrderTests {
+    private static let step = ProcessInfo.processInfo.environment["MILLRACE_LONG"] == nil ? 7 : 1
+
     private static func check(_ door: String, _ events: String, ends: String) async throws {
         try await withConnection(.movableClock) { (connection: Connection) async throws -> Void in
             try await connection.makePlans()
@@ -14,13 +18,13 @@ import Testing
                 told += try await connection.column(
                     """
                     select test.tell('\(door)', p.list, 'r-' || p.n, 'p-' || p.n)
-                      from test.permutations(array[\(events)]) p where p.n % 12 = \(part)
+                      from test.permutations(array[\(events)]) p where p.n % \(step) = 0 and p.n % 12 = \(part)
                     """)
             }
-            #expect(told.count == 720 && Set(told).count == 1)
+            #expect(told.count == 720 / step && Set(told).count == 1)
             let outcomes = try await connection.outcomes()
             #expect(outcomes.count == 1)
-            #expect(outcomes.first?.hasPrefix("720 ") == true)
+            #expect(outcomes.first?.hasPrefix("\(720 / step) ") == true)
             #expect(outcomes.first?.contains(ends) == true, "\(outcomes)")
         }
     }
