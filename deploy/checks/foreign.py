@@ -55,18 +55,20 @@ class Report:
         if path is None:
             return
         digest = hashlib.sha256(pathlib.Path(bench).read_bytes()).hexdigest()[:16]
-        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True) if os.path.exists(path) else []
-        if lines and not lines[-1].endswith("\n"):
-            lines.pop()  # cut off in the middle
+        self.out = open(path, "a", encoding="utf-8")
+        written = pathlib.Path(path).read_bytes()
+        whole = written[:written.rfind(b"\n") + 1]
+        self.out.truncate(len(whole))  # a line that was cut off in the middle
+        lines = whole.decode().splitlines()
         if lines and json.loads(lines[0]) != {"bench": digest}:
             print(f"error: {path} is not of this build; remove it, or name another file", file=sys.stderr)
             sys.exit(2)
         for line in lines[1:]:
             one = json.loads(line)
             self.found[one["run"]][one["file"]] = one["outcome"], one["tries"]
-        self.out = open(path, "w", encoding="utf-8")
-        self.out.writelines(lines or [json.dumps({"bench": digest}) + "\n"])
-        self.out.flush()
+        if not lines:
+            self.out.write(json.dumps({"bench": digest}) + "\n")
+            self.out.flush()
 
     def add(self, title, file, outcome, tries):
         with self.lock:

@@ -100,7 +100,7 @@ struct HostileCaller {
     }
 
     /// hostile_mild: what a door may take, by the parameter's name or its type. hostile_extremes: expressions of a type that it may not.
-    /// hostile_value: one of both. hostile_try: one call as that role, and nothing of it kept half of the time. A code comes back only for an
+    /// hostile_value: one of both. hostile_try: one call as that role, of which what it did is kept or not. A code comes back only for an
     /// error that says nothing of its class: our refusals have JSON in their detail, and 42501 is Postgres' own.
     /// hostile_call: a door by chance, with claims or without. hostile_each: each extreme of each parameter of a door, the others mild.
     private static let functions: SQL = #"""
